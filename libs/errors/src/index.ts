@@ -27,8 +27,12 @@ const dispositions = {
 
 export type ErrorCode = keyof typeof dispositions;
 
+function isErrorCode(name: string): name is ErrorCode {
+  return name in dispositions;
+}
+
 /** Every code, in the order of the protocol. */
-export const errorCodes = Object.keys(dispositions) as readonly ErrorCode[];
+export const errorCodes: readonly ErrorCode[] = Object.keys(dispositions).filter(isErrorCode);
 
 export interface HoldpointErrorOptions {
   /** Facts for the log and the reply, such as ids and sequences. Never secrets, never payloads. */

@@ -1,0 +1,62 @@
+/** Requests between participants on core NATS. They wake and ask; what they cause is in the log before they are answered. */
+import * as z from "zod";
+import { Content } from "./content.ts";
+import { Episode, Token } from "./ids.ts";
+import { Problem } from "./participant-events.ts";
+import { SeedTerms } from "./role-events.ts";
+
+/** The instance that is meant: it answers also when it holds no such session. Absent: whoever holds it. */
+const to = Token.optional();
+
+/** To the environment: dispatch of a rollout. Answered once `episode.opened` is in the log; the same again is harmless. */
+export const RunRequest = z.strictObject({
+  ...Episode.shape,
+  task: z.json(),
+  agent: Token,
+  resources: Token,
+  budgetMs: z.int().positive().nullable(),
+  policyVersion: z.int().nonnegative(),
+});
+export type RunRequest = z.infer<typeof RunRequest>;
+
+/** To the agent and the resources server: a session for an episode. */
+export const SeedRequest = z.strictObject({ ...Episode.shape, sessionId: Token, seed: z.json() });
+export type SeedRequest = z.infer<typeof SeedRequest>;
+
+export const SeedReply = z.object({
+  terms: SeedTerms.partial(),
+  /** The session cannot be captured, and why. */
+  restart: z.string().nullable(),
+});
+export type SeedReply = z.infer<typeof SeedReply>;
+
+export const ActivateRequest = z.strictObject({ to, policyVersion: z.int().nonnegative() });
+
+/** `running`: ask again; nothing is lost by it. */
+export const ActivateReply = z.discriminatedUnion("status", [
+  z.object({ status: z.literal("running") }),
+  z.object({ status: z.literal("ended"), output: Content }),
+]);
+
+export const ToolRequest = z.strictObject({
+  to,
+  turn: z.int().nonnegative(),
+  index: z.int().nonnegative(),
+  name: z.string(),
+  arguments: z.string(),
+});
+export type ToolRequest = z.infer<typeof ToolRequest>;
+export const ToolReply = z.object({ result: Content });
+
+export const CloseRequest = z.strictObject({ to });
+export const CloseReply = z.object({});
+
+export const VerifyRequest = z.strictObject({ to });
+export const VerifyReply = z.object({ verdict: Content });
+
+/** Every rpc reply: the method's own, or a problem. */
+export const RpcReply = z.discriminatedUnion("ok", [
+  z.object({ ok: z.literal(true), data: z.unknown() }),
+  z.object({ ok: z.literal(false), problem: Problem }),
+]);
+export type RpcReply = z.infer<typeof RpcReply>;
