@@ -1,1 +1,3 @@
-export {};
+/** The lifecycle of a session, and the fold that rebuilds the sessions of a process from its log. Pure. */
+export * from "./machine.ts";
+export * from "./session-fold.ts";

@@ -1,0 +1,195 @@
+/**
+ * The sessions of one process, as its log and the control subject tell them.
+ *
+ * Owns: which sessions there are, what each holds, what each checkpoint fixed of them, which restores are pending.
+ * Does not own: what a session's state is (the role's `SessionKind` does), nor what the process may do (the gate does).
+ *
+ * 1. Only events in stream order are applied: the same fold rebuilds a process after a crash, and a checkpoint at its cut.
+ * 2. A session's state is an immutable value, so that fixing it at a cut costs a reference.
+ * 3. `attempt` of a restored session is new; what it goes on from is the value that its source fixed (L6, L7).
+ */
+import type { Recorded } from "@holdpoint/eventsourcing";
+import type { ControlEvent, Edges, Episode } from "@holdpoint/schemas";
+import { initialStatus, moved, type SessionStatus } from "./machine.ts";
+
+/** What every event of a log has that is about a session. */
+export interface SessionEvent {
+  readonly type: string;
+  readonly data: object;
+}
+
+/** How a role's sessions come to be, change and are named in a checkpoint. All functions are pure and total. */
+export interface SessionKind<State, E extends SessionEvent> {
+  /** The state of a session that `event` opens; undefined where an event of this type opens none. */
+  readonly open: (event: E, recorded: Recorded<E>) => State | undefined;
+  readonly evolve: (state: State, event: E, recorded: Recorded<E>) => State;
+  /** What of the state a checkpoint holds, such as a ledger less its undelivered calls. */
+  readonly fix: (state: State) => State;
+  /** JSON that says the state, small whatever its history: what a digest is made of. */
+  readonly summary: (state: State) => unknown;
+  readonly edges: (state: State) => Edges;
+}
+
+export interface Session<State> extends Episode {
+  readonly status: SessionStatus;
+  readonly state: State;
+  /** Where its history left an earlier attempt; its replacement has not claimed it while `claimed` is false. */
+  readonly from: { readonly attempt: number; readonly source: string } | undefined;
+  readonly claimed: boolean;
+  /** Sequence of its latest event. */
+  readonly sequence: number;
+}
+
+/** The events after which a session is no more. */
+const ends: ReadonlySet<string> = new Set(["session.closed", "session.retired", "episode.ended"]);
+
+type Sessions<State> = Map<string, Session<State>>;
+
+export function keyOf({ rollout, attempt }: Episode): string {
+  return `${rollout}/${attempt}`;
+}
+
+export class SessionFold<State, E extends SessionEvent> {
+  readonly kind: SessionKind<State, E>;
+  readonly #live: Sessions<State> = new Map();
+  readonly #fixed = new Map<string, Sessions<State>>();
+  readonly #pending = new Map<string, Sessions<State>>();
+
+  constructor(kind: SessionKind<State, E>) {
+    this.kind = kind;
+  }
+
+  get(episode: Episode): Session<State> | undefined {
+    return this.#live.get(keyOf(episode));
+  }
+
+  /** Every live session: neither closed nor retired. */
+  all(): readonly Session<State>[] {
+    return [...this.#live.values()];
+  }
+
+  /** What the checkpoint fixed; undefined where this process knows no such checkpoint. */
+  fixedBy(checkpointId: string): readonly Session<State>[] | undefined {
+    const fixed = this.#fixed.get(checkpointId);
+    return fixed === undefined ? undefined : [...fixed.values()];
+  }
+
+  /** The sessions of a restore that is not installed yet. */
+  pendingOf(restoreId: string): readonly Session<State>[] {
+    return [...(this.#pending.get(restoreId)?.values() ?? [])];
+  }
+
+  /** Applies an event of the process's own log or result subject. */
+  apply(recorded: Recorded<E>): void {
+    const { type } = recorded.event;
+    const data = sessionData(recorded.event.data);
+    if (data === undefined) return;
+    if (type === "session.captured") this.#fix(data);
+    else if (type === "session.restored") this.#restore(data, recorded.sequence);
+    else this.#evolve(data, recorded);
+  }
+
+  /** Applies an event of the control subject. */
+  applyControl({ event }: Recorded<ControlEvent>): void {
+    if (event.type === "participants.asked") {
+      if (event.data.operation === "capture" && event.data.checkpointId !== null) {
+        this.#fixed.set(event.data.checkpointId, new Map());
+      }
+    } else if (event.type === "restore.installed") this.#install(event.data.checkpointId);
+    else if (event.type === "restore.failed") this.#pending.delete(event.data.checkpointId);
+    else if (event.type === "checkpoint.releasing") this.#release(event.data.dropped);
+  }
+
+  #evolve(episode: Episode, recorded: Recorded<E>): void {
+    const key = keyOf(episode);
+    const sessions = this.#holding(key);
+    const known = sessions.get(key);
+    if (ends.has(recorded.event.type)) sessions.delete(key);
+    else if (known !== undefined) sessions.set(key, this.#next(known, recorded));
+    else this.#open(episode, recorded);
+  }
+
+  #open(episode: Episode, recorded: Recorded<E>): void {
+    const state = this.kind.open(recorded.event, recorded);
+    if (state === undefined) return;
+    const { sequence } = recorded;
+    const status = moved(initialStatus, recorded.event.type);
+    this.#live.set(keyOf(episode), { ...episode, status, state, sequence, from: undefined, claimed: true });
+  }
+
+  #next(session: Session<State>, recorded: Recorded<E>): Session<State> {
+    const { event, sequence } = recorded;
+    return {
+      ...session,
+      sequence,
+      status: moved(session.status, event.type),
+      state: this.kind.evolve(session.state, event, recorded),
+      claimed: session.claimed || this.kind.open(event, recorded) !== undefined,
+    };
+  }
+
+  /** The sessions among which `key` is: those of a pending restore, else the live ones. */
+  #holding(key: string): Sessions<State> {
+    for (const sessions of this.#pending.values()) if (sessions.has(key)) return sessions;
+    return this.#live;
+  }
+
+  #fix({ checkpointId, ...data }: SessionData): void {
+    const session = this.#live.get(keyOf(data));
+    if (checkpointId === undefined || session === undefined) return;
+    const fixed = this.#fixed.get(checkpointId) ?? new Map<string, Session<State>>();
+    fixed.set(keyOf(data), { ...session, state: this.kind.fix(session.state) });
+    this.#fixed.set(checkpointId, fixed);
+  }
+
+  #restore({ rollout, attempt, from, source, checkpointId }: SessionData, sequence: number): void {
+    if (from === undefined || source === undefined || checkpointId === undefined) return;
+    const origin = this.#fixed.get(source)?.get(keyOf({ rollout, attempt: from }));
+    if (origin === undefined) return;
+    const pending = this.#pending.get(checkpointId) ?? new Map<string, Session<State>>();
+    const status = moved(origin.status, "session.unparked");
+    const restored = { ...origin, attempt, status, sequence, claimed: false, from: { attempt: from, source } };
+    pending.set(keyOf({ rollout, attempt }), restored);
+    this.#pending.set(checkpointId, pending);
+  }
+
+  #install(restoreId: string): void {
+    for (const [key, session] of this.#pending.get(restoreId) ?? []) this.#live.set(key, session);
+    this.#pending.delete(restoreId);
+  }
+
+  #release(dropped: readonly string[]): void {
+    for (const checkpointId of dropped) this.#fixed.delete(checkpointId);
+  }
+}
+
+interface SessionData extends Episode {
+  readonly checkpointId?: string;
+  readonly from?: number;
+  readonly source?: string;
+}
+
+/** The fields by which a session is found; undefined where the event is about none. */
+function sessionData(data: object): SessionData | undefined {
+  const { rollout, attempt, checkpointId, from, source } = fields(data);
+  if (typeof rollout !== "string" || typeof attempt !== "number") return undefined;
+  return {
+    rollout,
+    attempt,
+    ...(typeof checkpointId === "string" && { checkpointId }),
+    ...(typeof from === "number" && { from }),
+    ...(typeof source === "string" && { source }),
+  };
+}
+
+interface Fields {
+  readonly rollout?: unknown;
+  readonly attempt?: unknown;
+  readonly checkpointId?: unknown;
+  readonly from?: unknown;
+  readonly source?: unknown;
+}
+
+function fields(data: Fields): Fields {
+  return data;
+}
