@@ -62,6 +62,8 @@ export const ControlEvent = z.discriminatedUnion("type", [
   /** A command that changes nothing and was refused, or answered at once. Moves the cursor. */
   event("command.refused", { command, problem: Problem }),
   event("command.answered", { command }),
+  /** A command that was accepted, asked participants, and came to nothing: what it had not reached stays as it was. */
+  event("command.failed", { command, problem: Problem }),
   /** Participants are expected from here until they leave. */
   event("participant.joined", {
     ...ParticipantId.shape,
@@ -133,6 +135,8 @@ export const ControlEvent = z.discriminatedUnion("type", [
     checkpointId,
     reason: z.enum(["command", "lease", "restore_failed"]),
   }),
+  /** Every participant was asked to resume, and answered or ran out of time: nothing of this id is closed any more. */
+  event("resume.ended", { command: command.nullable(), checkpointId }),
 
   event("restore.started", { command, checkpointId, source: CheckpointId, cut: Cut, assignments: z.array(Assignment) }),
   event("restore.installed", { command, checkpointId, source: CheckpointId, receipt: z.array(ReceiptEntry) }),
