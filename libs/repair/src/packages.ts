@@ -107,7 +107,8 @@ files.forEach((file, index) => {
     console.log("ok " + (index + 1) + " " + file);
   } catch (error) {
     process.exitCode = 1;
-    console.log("not ok " + (index + 1) + " " + file + "\\n  ---\\n" + String(error.stack).replace(/^/gm, "    ") + "\\n  ...");
+    console.log("not ok " + (index + 1) + " " + file + ": " + String(error.message).replace(/\\s+/g, " "));
+    console.log("  ---\\n" + String(error.stack).replace(/^/gm, "    ") + "\\n  ...");
   }
 });
 console.log("1.." + files.length);`;

@@ -38,8 +38,11 @@ const patterns = {
   plan: /^1\.\.(\d+)$/,
   title: /^# (.*)$/,
   result: /^(not ok|ok) \d+ ?(.*)$/,
-  detail: /^ {4}(at|expected|actual): ?(.*)$/,
-  location: /([^/\\\s(]+:\d+):\d+\)?$/,
+  at: /^ {4}at: (.*)$/m,
+  // A value of several lines starts on the next one.
+  expected: /^ {4}expected: ?(?:\|-\n)?(.*)$/m,
+  actual: /^ {4}actual: ?(?:\|-\n)?(.*)$/m,
+  location: /^(?!.*node_modules).*?([^/\\\s(]+:\d+):\d+\)?$/,
   crash: /^((?:[A-Za-z]*Error|AssertionError \[\w+\])\b.*)$/m,
   sourceLine: /^(?!.*node_modules).*[/\\]index\.js:(\d+)\b/,
 };
@@ -47,8 +50,8 @@ const patterns = {
 /** Reads the output (standard output, then standard error) of `testArguments`. Never throws. */
 export function parseTestReport(output: string): TestReport {
   const lines = output.split(/\r?\n/);
-  const results = lines.flatMap((line, index) => resultAt(lines, line, index));
-  const failures = results.flatMap((result) => (result.failure === undefined ? [] : [result.failure]));
+  const results = resultsOf(lines);
+  const failures = results.filter((failure) => failure !== undefined);
   const plan = lines.map((line) => patterns.plan.exec(line)?.[1]).find((count) => count !== undefined);
   return {
     planned: plan === undefined ? null : Number(plan),
@@ -115,34 +118,32 @@ function formatFailure(failure: TestFailure): readonly string[] {
   return [`not ok: ${name}`, ...details.map((key) => `  ${key}: ${failure[key]}`)];
 }
 
-/** The assertion that `line` reports, if it reports one: none or one. */
-function resultAt(lines: readonly string[], line: string, index: number): readonly { failure?: TestFailure }[] {
-  const [, verdict, assertion = ""] = patterns.result.exec(line) ?? [];
-  if (verdict === undefined) return [];
-  if (verdict === "ok") return [{}];
-  const details = detailsAfter(lines, index);
-  const title = lines.slice(0, index).findLast((earlier) => patterns.title.test(earlier)) ?? "";
-  return [
-    {
-      failure: {
-        test: patterns.title.exec(title)?.[1] ?? "",
-        assertion,
-        at: patterns.location.exec(details.get("at") ?? "")?.[1] ?? "",
-        expected: (details.get("expected") ?? "").slice(0, maxValueLength),
-        actual: (details.get("actual") ?? "").slice(0, maxValueLength),
-      },
-    },
-  ];
+/** What each assertion of the output came to: a failure, or `undefined` where it passed. */
+function resultsOf(lines: readonly string[]): readonly (TestFailure | undefined)[] {
+  const results: (TestFailure | undefined)[] = [];
+  let test = "";
+  for (const [index, line] of lines.entries()) {
+    const [, verdict, assertion = ""] = patterns.result.exec(line) ?? [];
+    if (verdict === "not ok") results.push({ test, assertion, ...detailsOf(lines, index + 1) });
+    else if (verdict === "ok") results.push(undefined);
+    else test = patterns.title.exec(line)?.[1] ?? test;
+  }
+  return results;
 }
 
-/** The block that follows a failed assertion; a value that starts on the next line is taken from there. */
-function detailsAfter(lines: readonly string[], index: number): ReadonlyMap<string, string> {
-  const details = new Map<string, string>();
-  for (let at = index + 1; (lines[at] ?? "").startsWith("  "); at += 1) {
-    const [, key, value = ""] = patterns.detail.exec(lines[at] ?? "") ?? [];
-    if (key !== undefined) details.set(key, value === "|-" ? (lines[at + 1] ?? "").trim() : value.trim());
-  }
-  return details;
+/** Of the block that follows a failed assertion, from line `from` on. */
+function detailsOf(lines: readonly string[], from: number): Omit<TestFailure, "test" | "assertion"> {
+  const length = lines.slice(from).findIndex((line) => !line.startsWith("  "));
+  const block = lines.slice(from, length < 0 ? undefined : from + length).join("\n");
+  return {
+    at: patterns.location.exec(detailOf(block, patterns.at))?.[1] ?? "",
+    expected: detailOf(block, patterns.expected).slice(0, maxValueLength),
+    actual: detailOf(block, patterns.actual).slice(0, maxValueLength),
+  };
+}
+
+function detailOf(block: string, pattern: RegExp): string {
+  return pattern.exec(block)?.[1]?.trim() ?? "";
 }
 
 function sourceLinesOf(lines: readonly string[]): readonly number[] {
