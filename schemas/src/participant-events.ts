@@ -39,6 +39,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
   /** The first event of an incarnation: it fences the one before. */
   event("participant.announced", { mode: Mode, endpoint: z.string().nullable(), lastAtMs: z.number().nullable() }),
   event("participant.left", {}),
+  /** The broker was away since the stream's last known time: nobody worked. */
+  event("participant.reconnected", { lastAtMs: z.number() }),
   /** The answer to the `participants.asked` at sequence `asked`. */
   event("participant.answered", {
     asked: z.int().positive(),

@@ -53,6 +53,8 @@ export const EnvironmentEvent = z.discriminatedUnion("type", [
     /** What verify gave, at `return`. */
     verdict: Content.optional(),
   }),
+  /** Sampled at a cut: what of the budget is used up, over all attempts of this history. */
+  event("episode.charged", { ...Episode.shape, chargedMs: z.number().nonnegative() }),
   /** On the result subject: the episode is over. */
   event("episode.ended", {
     ...Episode.shape,

@@ -1,5 +1,5 @@
 /** Events to and from the bytes of a message. Reading never throws: what cannot be read is a problem with a place. */
-import { controlPlaneTypes, Envelope, type Event, schemaVersion } from "@holdpoint/schemas";
+import { controlPlaneTypes, Envelope, schemaVersion } from "@holdpoint/schemas";
 import * as z from "zod";
 import type { StoredMessage } from "./event-log.ts";
 
@@ -21,9 +21,12 @@ export interface Decoded<E> {
 }
 
 /** The body of a message with `events`, and whether the control plane has to read it. */
-export function encodeEvents(incarnation: string, events: readonly Event[]): { body: string; controlPlane: boolean } {
-  const envelope: Envelope = { schema: schemaVersion, incarnation, events: [...events] };
-  return { body: JSON.stringify(envelope), controlPlane: events.some(({ type }) => controlPlaneTypes.has(type)) };
+export function encodeEvents(
+  incarnation: string,
+  events: readonly { readonly type: string; readonly data: object }[],
+): { body: string; controlPlane: boolean } {
+  const body = JSON.stringify({ schema: schemaVersion, incarnation, events });
+  return { body, controlPlane: events.some(({ type }) => controlPlaneTypes.has(type)) };
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });

@@ -1,1 +1,13 @@
-export {};
+/** The SDK: makes a server a participant. */
+export * from "./admission.ts";
+export * from "./contents.ts";
+export * from "./directory.ts";
+export * from "./hash.ts";
+export * from "./latch.ts";
+export * from "./log-writer.ts";
+export * from "./messenger.ts";
+export * from "./participant.ts";
+export * from "./role-spec.ts";
+export * from "./rpc-client.ts";
+export { type AnyMethod, method, type Method, problemOf, type WhileClosed } from "./rpc-server.ts";
+export * from "./stream-clock.ts";

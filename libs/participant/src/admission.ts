@@ -1,0 +1,102 @@
+/**
+ * What may start now: the gate as the log tells it, the first seeds that were in flight when it closed, and what is in flight.
+ *
+ * 1. The set of first seeds in flight is fixed when admission closes: those episodes are restarts of this checkpoint, and
+ *    neither waited for, nor parked, nor exported, until admission opens.
+ * 2. A held request is not in flight.
+ */
+import { isRefused, type ParticipantGate } from "@holdpoint/checkpoint";
+import { HoldpointError } from "@holdpoint/errors";
+import type { Blocker, Episode } from "@holdpoint/schemas";
+import { keyOf } from "@holdpoint/session";
+import { Latch } from "./latch.ts";
+
+interface InFlight {
+  readonly episode: Episode;
+  readonly reason: string;
+  readonly sinceMs: number;
+  /** A first seed: there was no session when it came. */
+  readonly firstSeed: boolean;
+  readonly blocks: boolean;
+}
+
+export interface Admitted {
+  readonly reason: string;
+  readonly firstSeed?: boolean;
+  /** Whether a prepare waits for it. */
+  readonly blocks: boolean;
+}
+
+export class Admission {
+  readonly latch = new Latch();
+  readonly #gate: () => ParticipantGate;
+  readonly #now: () => number;
+  readonly #inFlight = new Set<InFlight>();
+  readonly #excluded = new Map<string, Episode>();
+
+  constructor(gate: () => ParticipantGate, now: () => number) {
+    this.#gate = gate;
+    this.#now = now;
+  }
+
+  get isClosed(): boolean {
+    return this.#gate().closed !== undefined;
+  }
+
+  /** Admission has closed: fixes which first seeds are in flight. */
+  close(): void {
+    for (const { episode, firstSeed } of this.#inFlight) if (firstSeed) this.#excluded.set(keyOf(episode), episode);
+    this.latch.changed();
+  }
+
+  open(): void {
+    this.#excluded.clear();
+    this.latch.changed();
+  }
+
+  /** Episodes that are restarts of the open checkpoint because their first seed was in flight. */
+  get excluded(): readonly Episode[] {
+    return [...this.#excluded.values()];
+  }
+
+  isExcluded(episode: Episode): boolean {
+    return this.#excluded.has(keyOf(episode));
+  }
+
+  /** @throws HoldpointError `stale_attempt` where the episode was retired or superseded */
+  check(episode: Episode): void {
+    if (!isRefused(this.#gate(), episode)) return;
+    throw new HoldpointError("stale_attempt", `attempt ${episode.attempt} of ${episode.rollout} was retired`, {
+      details: { ...episode },
+    });
+  }
+
+  /** Returns when admission is open. */
+  whenOpen(signal?: AbortSignal): Promise<void> {
+    return this.latch.until(() => !this.isClosed, signal);
+  }
+
+  /** Runs `work` as in flight for `episode`, so that a prepare knows of it. */
+  async run<T>(episode: Episode, { reason, firstSeed = false, blocks }: Admitted, work: () => Promise<T>): Promise<T> {
+    const entry = { episode, reason, firstSeed, blocks, sinceMs: this.#now() };
+    this.#inFlight.add(entry);
+    try {
+      return await work();
+    } finally {
+      this.#inFlight.delete(entry);
+      this.latch.changed();
+    }
+  }
+
+  /** What is in flight and holds up a prepare. */
+  blockers(): Blocker[] {
+    return [...this.#inFlight]
+      .filter(({ episode, blocks, firstSeed }) => blocks && !firstSeed && !this.isExcluded(episode))
+      .map(({ episode, reason, sinceMs }) => ({ ...episode, reason, sinceMs }));
+  }
+
+  /** Whether work of `episode` is in flight. */
+  isBusy(episode: Episode): boolean {
+    return [...this.#inFlight].some((entry) => keyOf(entry.episode) === keyOf(episode));
+  }
+}

@@ -1,0 +1,76 @@
+/** The asks to capture and to commit: the sessions' state is fixed in the log, then made durable outside it. */
+import type { Ask } from "@holdpoint/checkpoint";
+import { HoldpointError } from "@holdpoint/errors";
+import type { Episode, ParticipantEvent } from "@holdpoint/schemas";
+import type { Session, SessionEvent } from "@holdpoint/session";
+import { holdingDigest, sessionDigest } from "./holdings.ts";
+import type { Answer } from "./obedience.ts";
+import type { Participant } from "./participant.ts";
+import { blockersOf, isCapturable } from "./preparing.ts";
+
+/** Captured sessions a message; at some 250 bytes each. */
+const sessionsPerMessage = 1_000;
+
+/**
+ * From here the process appends nothing but this, until the cut stands (L4). On a problem the caller lets it go on.
+ *
+ * @throws HoldpointError `invalid_phase` where readiness was lost
+ */
+export async function capture<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  { scope = [], checkpointId }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (checkpointId === null) throw new HoldpointError("invalid_request", "a capture names its checkpoint");
+  participant.hold(sessionsOf(participant, scope));
+  await participant.freeze();
+  const blockers = blockersOf(participant);
+  if (blockers.length > 0) {
+    throw new HoldpointError("invalid_phase", `readiness was lost: ${blockers.length} sessions are not at a boundary`);
+  }
+  const fixed = await participant.hooks.capture?.(sessionsOf(participant, scope), checkpointId, signal);
+  signal.throwIfAborted();
+  if (fixed !== undefined && fixed.length > 0) await participant.obey(fixed, { urgent: true });
+  const sessions = sessionsOf(participant, scope);
+  await appendCaptured(participant, sessions, checkpointId);
+  return { digest: holdingDigest(participant.spec.kind, sessions), sessions: sessions.length };
+}
+
+async function appendCaptured<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  sessions: readonly Session<State>[],
+  checkpointId: string,
+): Promise<void> {
+  const { kind } = participant.spec;
+  const events = sessions.map((session): ParticipantEvent => {
+    const { rollout, attempt, state } = session;
+    const data = { rollout, attempt, checkpointId, digest: sessionDigest(kind, session), edges: kind.edges(state) };
+    return { type: "session.captured", data };
+  });
+  for (let from = 0; from < events.length; from += sessionsPerMessage) {
+    await participant.obey(events.slice(from, from + sessionsPerMessage), { urgent: true });
+  }
+}
+
+function sessionsOf<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  scope: readonly Episode[],
+): readonly Session<State>[] {
+  return scope
+    .map((episode) => participant.sessions.get(episode))
+    .filter((session) => session !== undefined)
+    .filter((session) => isCapturable(participant, session));
+}
+
+/** Makes durable what the capture fixed outside the log. */
+export async function commit<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  { checkpointId, stop = false }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (checkpointId === null) throw new HoldpointError("invalid_request", "a commit names its checkpoint");
+  const events = (await participant.hooks.commit?.(checkpointId, { stop }, signal)) ?? [];
+  signal.throwIfAborted();
+  if (events.length > 0) await participant.obey(events);
+  return {};
+}

@@ -1,0 +1,60 @@
+/** Who takes part, where, and when nobody did: a fold over the control subject. */
+import type { Recorded } from "@holdpoint/eventsourcing";
+import type { ControlEvent, ParticipantId, Role } from "@holdpoint/schemas";
+
+export interface Member extends ParticipantId {
+  readonly worker: string;
+  readonly incarnation: string;
+  readonly endpoint: string | null;
+}
+
+/** Stream time, epoch milliseconds, from the last word of a process to the first of its successor. */
+export interface Downtime extends ParticipantId {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+export class Directory {
+  readonly #members = new Map<string, Member>();
+  readonly #downtimes: Downtime[] = [];
+  readonly #listeners = new Set<(member: Member) => void>();
+
+  apply({ event }: Recorded<ControlEvent>): void {
+    if (event.type === "participant.joined") this.#joined(event.data);
+    if (event.type === "participant.left") this.#members.delete(keyOf(event.data));
+  }
+
+  /** The members of a role, oldest first. */
+  of(role: Role): readonly Member[] {
+    return [...this.#members.values()].filter((member) => member.role === role);
+  }
+
+  find(role: Role, instance: string): Member | undefined {
+    return this.of(role).find((member) => member.instance === instance);
+  }
+
+  /** When processes of these participants were down, oldest first. */
+  downtimesOf(participants: readonly ParticipantId[]): readonly Downtime[] {
+    return this.#downtimes.filter((downtime) =>
+      participants.some(({ role, instance }) => role === downtime.role && instance === downtime.instance),
+    );
+  }
+
+  /** Calls `listener` for every process that joins from now on. @returns how to stop that */
+  onJoined(listener: (member: Member) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #joined(data: Extract<ControlEvent, { type: "participant.joined" }>["data"]): void {
+    const { role, instance, worker, incarnation, endpoint, lastAtMs, announcedAtMs } = data;
+    const member = { role, instance, worker, incarnation, endpoint };
+    this.#members.set(keyOf(member), member);
+    if (lastAtMs !== null) this.#downtimes.push({ role, instance, fromMs: lastAtMs, toMs: announcedAtMs });
+    for (const listener of this.#listeners) listener(member);
+  }
+}
+
+function keyOf({ role, instance, worker }: ParticipantId & { readonly worker: string }): string {
+  return `${role}.${instance}.${worker}`;
+}

@@ -1,0 +1,210 @@
+/**
+ * The one writer of a process' log subject.
+ *
+ * 1. One append is in flight at a time; what comes meanwhile is gathered into the next message (L1).
+ * 2. Each append expects the subject to end where this writer left it. A refusal means that a successor has taken over: the
+ *    writer is fenced for good, and everything asked of it fails.
+ * 3. What was asked resolves after the acknowledgement, and after `applied` saw the events, in stream order (L2).
+ * 4. While it is frozen only what is marked `urgent` is appended (L4).
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import { type Draft, encodeEvents, type EventLog, type Recorded } from "@holdpoint/eventsourcing";
+import { logSubject, resultSubject, type Writer } from "@holdpoint/schemas";
+
+/** A message stays below this, far from the broker's limit; a single larger event is refused. */
+const maxMessageBytes = 512 * 1024;
+const maxEventsPerMessage = 2_000;
+
+/** What can be appended. */
+export interface AppendedEvent {
+  readonly type: string;
+  readonly data: object;
+}
+
+interface Pending<E> {
+  readonly events: readonly E[];
+  readonly subject: string;
+  readonly urgent: boolean;
+  readonly bytes: number;
+  resolve(sequence: number): void;
+  reject(error: unknown): void;
+}
+
+export interface LogWriterOptions<E> {
+  readonly log: EventLog;
+  readonly run: string;
+  readonly writer: Writer;
+  /** Unique for each life of the process. */
+  readonly incarnation: string;
+  /** Milliseconds since the epoch, as close to the stream's clock as is known. */
+  readonly now: () => number;
+  readonly applied: (recorded: Recorded<E>) => void;
+  /** Called once, when a successor has taken over. */
+  readonly fenced: () => void;
+}
+
+export class LogWriter<E extends AppendedEvent> {
+  readonly #options: LogWriterOptions<E>;
+  readonly #logSubject: string;
+  readonly #resultSubject: string;
+  #waiting: Pending<E>[] = [];
+  #inFlight: Promise<void> | undefined;
+  #frozen = false;
+  #sequence = 0;
+  #appended = 0;
+  #fenced = false;
+
+  private constructor(options: LogWriterOptions<E>) {
+    this.#options = options;
+    this.#logSubject = logSubject(options.run, options.writer);
+    this.#resultSubject = resultSubject(options.run, options.writer);
+  }
+
+  /**
+   * Takes the subject over: appends `announcement` after whatever is there, which fences the writer before this one.
+   *
+   * @returns the writer, and the sequence of the announcement
+   */
+  static async claim<E extends AppendedEvent>(
+    options: LogWriterOptions<E>,
+    announce: (last: { readonly sequence: number; readonly timeMs: number } | undefined) => E,
+  ): Promise<{ readonly writer: LogWriter<E>; readonly sequence: number }> {
+    const writer = new LogWriter(options);
+    for (;;) {
+      const last = await options.log.lastOn(writer.#logSubject);
+      writer.#sequence = last?.sequence ?? 0;
+      const draft = writer.#draft(writer.#logSubject, [announce(last)]);
+      const result = await options.log.append(draft);
+      if (!result.stored) continue; // a rival starts at the same time: the later announcement wins
+      writer.#sequence = result.sequence;
+      return { writer, sequence: result.sequence };
+    }
+  }
+
+  /** Where the log subject ends, as far as this writer knows. */
+  get sequence(): number {
+    return this.#sequence;
+  }
+
+  /**
+   * Appends `events` in one message.
+   *
+   * @returns the sequence of the message
+   * @throws HoldpointError `stale_attempt` where a successor of this process has taken over
+   */
+  record(events: readonly E[], { urgent = false } = {}): Promise<number> {
+    return this.#enqueue(this.#logSubject, events, urgent);
+  }
+
+  /** Appends to the result subject: an event that ends an episode. */
+  end(event: E): Promise<number> {
+    return this.#enqueue(this.#resultSubject, [event], false);
+  }
+
+  /** Returns once everything asked so far is appended; from then on only urgent events are, until `thaw`. */
+  async freeze(): Promise<void> {
+    while (this.#waiting.length > 0 || this.#inFlight !== undefined) await this.settled();
+    this.#frozen = true;
+  }
+
+  thaw(): void {
+    this.#frozen = false;
+    this.#pump();
+  }
+
+  /** Returns when no append is in flight; what waits behind it may have started by then. */
+  async settled(): Promise<void> {
+    await this.#inFlight;
+  }
+
+  #enqueue(subject: string, events: readonly E[], urgent: boolean): Promise<number> {
+    if (this.#fenced) return Promise.reject(this.#fencedError());
+    if (events.length === 0) return Promise.resolve(this.#sequence);
+    const bytes = JSON.stringify(events).length;
+    if (bytes > maxMessageBytes) return Promise.reject(tooLarge(bytes));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ events, subject, urgent, bytes, resolve, reject });
+      this.#pump();
+    });
+  }
+
+  #pump(): void {
+    if (this.#inFlight !== undefined || this.#fenced) return;
+    const batch = this.#take();
+    if (batch.length === 0) return;
+    this.#inFlight = this.#append(batch).finally(() => {
+      this.#inFlight = undefined;
+      this.#pump();
+    });
+  }
+
+  /** The longest run of waiting appends for one subject that fits a message. */
+  #take(): Pending<E>[] {
+    const ready = this.#frozen ? this.#waiting.filter(({ urgent }) => urgent) : this.#waiting;
+    const subject = ready[0]?.subject;
+    let bytes = 0;
+    let events = 0;
+    const taken = new Set<Pending<E>>();
+    for (const pending of ready) {
+      bytes += pending.bytes;
+      events += pending.events.length;
+      const full = taken.size > 0 && (bytes > maxMessageBytes || events > maxEventsPerMessage);
+      if (pending.subject !== subject || full) break;
+      taken.add(pending);
+    }
+    this.#waiting = taken.size === this.#waiting.length ? [] : this.#waiting.filter((pending) => !taken.has(pending));
+    return [...taken];
+  }
+
+  async #append(batch: readonly Pending<E>[]): Promise<void> {
+    const subject = batch[0]?.subject ?? this.#logSubject;
+    const events = batch.flatMap((pending) => pending.events);
+    try {
+      const result = await this.#options.log.append(this.#draft(subject, events));
+      if (!result.stored) return this.#fence(batch);
+      if (subject === this.#logSubject) this.#sequence = result.sequence;
+      this.#apply(events, subject, result.sequence);
+      for (const pending of batch) pending.resolve(result.sequence);
+    } catch (error) {
+      for (const pending of batch) pending.reject(error);
+    }
+  }
+
+  #apply(events: readonly E[], subject: string, sequence: number): void {
+    const timeMs = this.#options.now();
+    const { incarnation, applied } = this.#options;
+    for (const [index, event] of events.entries()) applied({ event, sequence, index, subject, timeMs, incarnation });
+  }
+
+  #draft(subject: string, events: readonly E[]): Draft {
+    const { incarnation } = this.#options;
+    this.#appended += 1;
+    return {
+      ...encodeEvents(incarnation, events),
+      subject,
+      messageId: `${incarnation}-${this.#appended}`,
+      expected: { subject: this.#logSubject, sequence: this.#sequence },
+    };
+  }
+
+  #fence(batch: readonly Pending<E>[]): void {
+    this.#fenced = true;
+    for (const pending of [...batch, ...this.#waiting]) pending.reject(this.#fencedError());
+    this.#waiting = [];
+    this.#options.fenced();
+  }
+
+  #fencedError(): HoldpointError {
+    return new HoldpointError("stale_attempt", `another process has taken over ${this.#logSubject}; this one stops`, {
+      details: { subject: this.#logSubject, incarnation: this.#options.incarnation },
+    });
+  }
+}
+
+function tooLarge(bytes: number): HoldpointError {
+  return new HoldpointError(
+    "invalid_request",
+    `events of ${bytes} bytes do not fit a message of ${maxMessageBytes}: put large texts into blobs (Contents.write)`,
+    { details: { bytes } },
+  );
+}

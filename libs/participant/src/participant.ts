@@ -1,0 +1,343 @@
+/**
+ * A participant's process: its log, its sessions, its admission, and its obedience to the control subject.
+ *
+ * 1. It obeys only the log: an ask on `control` is an obligation until its answer is in the process' own log, also for the
+ *    process that comes after a crash (L2, L9).
+ * 2. Its own events are applied when they are acknowledged, the control events through one queue behind them, so that what it
+ *    holds is what a replay of the stream gives.
+ * 3. Between its `captured` answer and the cut it appends nothing; after the cut the captured sessions wait (L4).
+ */
+import { answered, evolveGate, initialGate, type ParticipantGate } from "@holdpoint/checkpoint";
+import { HoldpointError } from "@holdpoint/errors";
+import { type BlobStore, decodeEvents, type EventLog, eventSchema, type Recorded } from "@holdpoint/eventsourcing";
+import type { StoredMessage, Tail } from "@holdpoint/eventsourcing";
+import { ControlEvent, controlSubject, type Episode, logSubject, resultSubject } from "@holdpoint/schemas";
+import { keyOf, type SessionEvent, SessionFold } from "@holdpoint/session";
+import { Admission } from "./admission.ts";
+import { Contents } from "./contents.ts";
+import { Directory } from "./directory.ts";
+import { LogWriter } from "./log-writer.ts";
+import type { Messenger } from "./messenger.ts";
+import { Obedience } from "./obedience.ts";
+import type { LogEvent, RoleHooks, RoleSpec } from "./role-spec.ts";
+import { RpcClient } from "./rpc-client.ts";
+import { type AnyMethod, RpcServer } from "./rpc-server.ts";
+import { StreamClock } from "./stream-clock.ts";
+
+export interface ParticipantOptions {
+  readonly run: string;
+  readonly instance: string;
+  readonly worker: string;
+  /** Where it serves outside NATS, such as a model's URL. */
+  readonly endpoint?: string | undefined;
+  /** Unique for each life of the process. */
+  readonly incarnation: string;
+  readonly log: EventLog;
+  readonly blobs: BlobStore;
+  readonly messenger: Messenger;
+  /** The local clock, epoch milliseconds. */
+  readonly clock: () => number;
+  /** Called once, when a successor of this process has taken over: nothing it does counts any more. */
+  readonly fenced: () => void;
+  /** Something went wrong that nobody asked about. */
+  readonly trouble: (what: string, error?: unknown) => void;
+}
+
+/** What a role serves once it is ready to. */
+export interface Service<State, Own> {
+  readonly methods: Readonly<Record<string, AnyMethod>>;
+  readonly hooks: RoleHooks<State, Own>;
+}
+
+const controlEvents = eventSchema(ControlEvent);
+
+export class Participant<State, Own extends SessionEvent> {
+  readonly spec: RoleSpec<State, Own>;
+  readonly options: ParticipantOptions;
+  readonly contents: Contents;
+  readonly directory = new Directory();
+  readonly sessions: SessionFold<State, LogEvent<Own>>;
+  readonly admission: Admission;
+  readonly calls: RpcClient;
+  readonly clock: StreamClock;
+  readonly subjects: { readonly control: string; readonly log: string; readonly result: string };
+  /** Sessions that the open checkpoint has captured: what they say waits until it is let go on. */
+  readonly #held = new Set<string>();
+  readonly #obedience: Obedience<State, Own>;
+  #hooks: RoleHooks<State, Own> = {};
+  #writer: LogWriter<LogEvent<Own>> | undefined;
+  #gate: ParticipantGate;
+  #queue: Promise<void> = Promise.resolve();
+  #tail: Tail | undefined;
+  #server: RpcServer | undefined;
+  #announced = 0;
+
+  private constructor(options: ParticipantOptions, spec: RoleSpec<State, Own>) {
+    const { run, instance, worker } = options;
+    const writer = { role: spec.role, instance, worker };
+    this.spec = spec;
+    this.options = options;
+    this.contents = new Contents(options.blobs);
+    this.sessions = new SessionFold(spec.kind);
+    this.clock = new StreamClock(options.clock);
+    this.#gate = initialGate(spec.role);
+    this.admission = new Admission(
+      () => this.#gate,
+      () => this.clock.nowMs(),
+    );
+    this.calls = new RpcClient(options.messenger, run, this.directory);
+    this.subjects = {
+      control: controlSubject(run),
+      log: logSubject(run, writer),
+      result: resultSubject(run, writer),
+    };
+    this.#obedience = new Obedience(this);
+  }
+
+  /**
+   * Takes over the process' log subject, which fences the incarnation before, and folds it to its end.
+   *
+   * @throws HoldpointError `invalid_checkpoint_state` where the stream has lost part of it
+   */
+  static async open<State, Own extends SessionEvent>(
+    options: ParticipantOptions,
+    spec: RoleSpec<State, Own>,
+  ): Promise<Participant<State, Own>> {
+    const participant = new Participant(options, spec);
+    await participant.#claim();
+    await participant.#recover();
+    return participant;
+  }
+
+  get gate(): ParticipantGate {
+    return this.#gate;
+  }
+
+  get hooks(): RoleHooks<State, Own> {
+    return this.#hooks;
+  }
+
+  /** Obeys the control subject and answers requests from here on. */
+  async serve({ methods, hooks }: Service<State, Own>): Promise<void> {
+    this.#hooks = hooks;
+    const { run, instance, messenger, log } = this.options;
+    const tailed = { from: this.#announced + 1, subjects: [this.subjects.control] };
+    this.#tail = await log.tail(tailed, (message) => this.#deliver(message));
+    this.#server = new RpcServer({
+      messenger,
+      run,
+      role: this.spec.role,
+      instance,
+      admission: this.admission,
+      holds: (episode) => this.sessions.get(episode) !== undefined,
+      methods,
+      refused: (subject, problem) => {
+        const event = { type: "input.refused" as const, data: { subject: subject.slice(0, 256), problem } };
+        void this.#own.record([event]).catch((error: unknown) => this.options.trouble("not recorded", error));
+      },
+    });
+    this.#server.start();
+    this.#obedience.look();
+  }
+
+  /** Says goodbye: it is not expected any more. */
+  async leave(): Promise<void> {
+    this.#server?.stop();
+    await this.#own.record([{ type: "participant.left", data: {} }], { urgent: true });
+    await this.stop();
+  }
+
+  /** Stops without a goodbye: it stays expected, and its successor goes on. */
+  async stop(): Promise<void> {
+    this.#server?.stop();
+    await this.#tail?.stop();
+  }
+
+  /**
+   * Appends events of sessions; returns once they are acknowledged and applied. What a captured session says waits until the
+   * checkpoint lets it go on.
+   *
+   * @throws HoldpointError `stale_attempt` where an episode was retired, or a successor has taken over
+   */
+  async record(...events: readonly LogEvent<Own>[]): Promise<void> {
+    await this.#letGo(events);
+    await this.#own.record(events);
+  }
+
+  /** Appends the event that ends an episode, to the result subject. */
+  async end(event: Own): Promise<void> {
+    await this.#letGo([event]);
+    await this.#own.end(event);
+  }
+
+  /** Appends what obeys the control subject, captured or not. */
+  async obey(events: readonly LogEvent<Own>[], options: { readonly urgent?: boolean } = {}): Promise<number> {
+    return this.#own.record(events, options);
+  }
+
+  /** Returns once everything asked so far is appended; nothing but what is urgent follows until the gate lets it. */
+  async freeze(): Promise<void> {
+    await this.#own.freeze();
+  }
+
+  /**
+   * A boundary of the session's work. Returns at once while admission is open; else the session parks here until it is let go
+   * on. A restart never parks.
+   *
+   * @throws the signal's reason, when it is aborted meanwhile
+   */
+  async boundary(episode: Episode, signal?: AbortSignal): Promise<void> {
+    this.admission.check(episode);
+    while (this.#mustPark(episode)) {
+      const checkpointId = this.#gate.closed?.checkpointId ?? "";
+      const data = { rollout: episode.rollout, attempt: episode.attempt, checkpointId };
+      if (!this.#isParked(episode)) await this.#own.record([{ type: "session.parked", data }]);
+      this.changed();
+      await this.admission.latch.until(() => this.#gate.closed?.checkpointId !== checkpointId, signal);
+      this.admission.check(episode);
+      await this.#own.record([{ type: "session.unparked", data }]);
+    }
+    signal?.throwIfAborted();
+  }
+
+  /** Tells whoever waits for readiness to look again. */
+  changed(): void {
+    this.admission.latch.changed();
+  }
+
+  /** What these sessions say waits from here, until admission opens or the capture has failed. */
+  hold(episodes: readonly Episode[]): void {
+    for (const episode of episodes) this.#held.add(keyOf(episode));
+  }
+
+  /** The capture failed: the process goes on as before it. */
+  letGo(): void {
+    this.#held.clear();
+    this.#own.thaw();
+    this.changed();
+  }
+
+  get #own(): LogWriter<LogEvent<Own>> {
+    if (this.#writer === undefined) throw new HoldpointError("unavailable", "this participant has not been opened");
+    return this.#writer;
+  }
+
+  #mustPark(episode: Episode): boolean {
+    const session = this.sessions.get(episode);
+    if (session === undefined || session.status.restart || this.admission.isExcluded(episode)) return false;
+    return this.admission.isClosed || session.status.work === "parked";
+  }
+
+  #isParked(episode: Episode): boolean {
+    return this.sessions.get(episode)?.status.work === "parked";
+  }
+
+  async #letGo(events: readonly LogEvent<Own>[]): Promise<void> {
+    for (const event of events) {
+      const episode = episodeOf(event);
+      if (episode === undefined) continue;
+      await this.admission.latch.until(() => !this.#held.has(keyOf(episode)));
+      this.admission.check(episode);
+    }
+  }
+
+  async #claim(): Promise<void> {
+    const { run, instance, worker, incarnation, log, endpoint, fenced } = this.options;
+    const { mode, role } = this.spec;
+    const { writer, sequence } = await LogWriter.claim<LogEvent<Own>>(
+      {
+        log,
+        run,
+        writer: { role, instance, worker },
+        incarnation,
+        now: () => this.clock.nowMs(),
+        applied: (recorded) => this.#apply(recorded),
+        fenced,
+      },
+      (last) => ({
+        type: "participant.announced",
+        data: { mode, endpoint: endpoint ?? null, lastAtMs: last?.timeMs ?? null },
+      }),
+    );
+    this.#writer = writer;
+    this.#announced = sequence;
+  }
+
+  async #recover(): Promise<void> {
+    const { control, log, result } = this.subjects;
+    const options = { upTo: this.#announced, subjects: [control, log, result] };
+    await this.options.log.read(options, (message) => this.#replay(message));
+    if (this.#gate.fixed !== undefined) await this.freeze();
+    const { closed } = this.#gate;
+    if (closed !== undefined) this.hold(this.sessions.fixedBy(closed.checkpointId) ?? []);
+  }
+
+  #replay(message: StoredMessage): void {
+    this.clock.see(message.timeMs);
+    if (message.subject === this.subjects.control) this.#applyControl(message);
+    else {
+      const { events, problems } = decodeEvents(message, this.spec.schema);
+      for (const problem of problems) this.options.trouble(problem);
+      for (const recorded of events) this.#apply(recorded);
+    }
+  }
+
+  #apply(recorded: Recorded<LogEvent<Own>>): void {
+    this.sessions.apply(recorded);
+    const answer = answerOf(recorded.event);
+    if (answer !== undefined) this.#setGate(answered(this.#gate, answer));
+    this.changed();
+  }
+
+  #deliver(message: StoredMessage): void {
+    this.#queue = this.#queue.then(() => this.#obeyControl(message));
+  }
+
+  async #obeyControl(message: StoredMessage): Promise<void> {
+    try {
+      await this.#own.settled();
+      this.clock.see(message.timeMs);
+      this.#applyControl(message);
+      this.#obedience.look();
+    } catch (error) {
+      this.options.trouble("a control event was not applied", error);
+    }
+  }
+
+  #applyControl(message: StoredMessage): void {
+    const { events, problems } = decodeEvents(message, controlEvents);
+    for (const problem of problems) this.options.trouble(problem);
+    for (const recorded of events) {
+      this.sessions.applyControl(recorded);
+      this.directory.apply(recorded);
+      this.#setGate(evolveGate(this.#gate, recorded));
+    }
+    this.changed();
+  }
+
+  #setGate(next: ParticipantGate): void {
+    const before = this.#gate;
+    this.#gate = next;
+    if (before.fixed !== undefined && next.fixed === undefined) this.#writer?.thaw();
+    if (before.closed?.checkpointId === next.closed?.checkpointId) return;
+    this.#held.clear();
+    this.admission.open();
+    if (next.closed === undefined) this.#hooks.opened?.();
+    else {
+      this.admission.close();
+      this.#hooks.closed?.(next.closed.checkpointId);
+    }
+  }
+}
+
+/** The episode that an event is about; undefined where it is about none. */
+function episodeOf({ data }: { readonly data: object }): Episode | undefined {
+  const { rollout, attempt }: { rollout?: unknown; attempt?: unknown } = data;
+  return typeof rollout === "string" && typeof attempt === "number" ? { rollout, attempt } : undefined;
+}
+
+function answerOf({ type, data }: SessionEvent): { readonly asked: number; readonly problem?: unknown } | undefined {
+  if (type !== "participant.answered") return undefined;
+  const { asked, problem }: { asked?: unknown; problem?: unknown } = data;
+  return typeof asked === "number" ? { asked, problem } : undefined;
+}

@@ -1,0 +1,105 @@
+/** The asks to restore, to retire and to release. */
+import type { Ask } from "@holdpoint/checkpoint";
+import { HoldpointError } from "@holdpoint/errors";
+import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
+import { type Assignment, ControlEvent, type Cut, type ParticipantEvent } from "@holdpoint/schemas";
+import { moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
+import { holdingDigest, sessionDigest } from "./holdings.ts";
+import type { Answer } from "./obedience.ts";
+import type { Participant } from "./participant.ts";
+
+const controlEvents = eventSchema(ControlEvent);
+
+/**
+ * Replays the stream up to the cut, and installs what the checkpoint fixed under the new attempts. Nothing of it counts until
+ * the restore is installed everywhere.
+ *
+ * @throws HoldpointError `invalid_checkpoint_state` where the log or what it refers to does not give what was fixed
+ */
+export async function restore<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  { source, cut, assignments = [], checkpointId }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
+  if (source === undefined || cut === undefined || checkpointId === null) {
+    throw new HoldpointError("invalid_request", "a restore names its source and its cut");
+  }
+  const fixed = await replayed(participant, source, cut);
+  signal.throwIfAborted();
+  const sessions = replacements(fixed, assignments, source);
+  const rebuilt = (await participant.hooks.restore?.(sessions, signal)) ?? [];
+  signal.throwIfAborted();
+  const { kind } = participant.spec;
+  const restored = sessions.map((session): ParticipantEvent => {
+    const { rollout, attempt, from } = session;
+    const digest = sessionDigest(kind, session);
+    return {
+      type: "session.restored",
+      data: { rollout, attempt, from: from?.attempt ?? 0, source, checkpointId, digest },
+    };
+  });
+  if (restored.length > 0) await participant.obey([...restored, ...rebuilt]);
+  const installed = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
+  return { digest: holdingDigest(kind, fixed), sessions: fixed.length, installed };
+}
+
+/** What `source` fixed of this process' sessions, from the log alone. */
+async function replayed<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  source: string,
+  cut: Cut,
+): Promise<readonly Session<State>[]> {
+  const { log } = participant.options;
+  const upTo = cut[log.stream];
+  if (upTo === undefined) {
+    throw new HoldpointError("invalid_checkpoint_state", `the cut of ${source} says nothing of stream ${log.stream}`);
+  }
+  const { spec, subjects } = participant;
+  const fold = new SessionFold(spec.kind);
+  await log.read({ upTo, subjects: [subjects.control, subjects.log, subjects.result] }, (message) => {
+    if (message.subject === subjects.control) {
+      for (const recorded of decodeEvents(message, controlEvents).events) fold.applyControl(recorded);
+    } else for (const recorded of decodeEvents(message, spec.schema).events) fold.apply(recorded);
+  });
+  return fold.fixedBy(source) ?? [];
+}
+
+function replacements<State>(
+  fixed: readonly Session<State>[],
+  assignments: readonly Assignment[],
+  source: string,
+): readonly Session<State>[] {
+  return assignments.flatMap(({ rollout, from, to }) => {
+    const origin = fixed.find((session) => session.rollout === rollout && session.attempt === from);
+    if (origin === undefined) return [];
+    const status = moved(origin.status, "session.unparked");
+    return [{ ...origin, attempt: to, status, claimed: false, from: { attempt: from, source } }];
+  });
+}
+
+/** Stops the work of the attempts named and of all before them, and drops their sessions. */
+export async function retire<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  { rollouts = [] }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const freed = (await participant.hooks.retire?.(rollouts, signal)) ?? [];
+  const marks = new Map(rollouts.map(({ rollout, attempt }) => [rollout, attempt]));
+  const retired = participant.sessions
+    .all()
+    .filter(({ rollout, attempt }) => attempt <= (marks.get(rollout) ?? -1))
+    .map(({ rollout, attempt }): ParticipantEvent => ({ type: "session.retired", data: { rollout, attempt } }));
+  if (freed.length + retired.length > 0) await participant.obey([...freed, ...retired]);
+  return {};
+}
+
+/** Frees external state that no checkpoint in `kept` needs. */
+export async function release<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  { kept = [] }: Ask,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const freed = (await participant.hooks.release?.(kept, signal)) ?? [];
+  if (freed.length > 0) await participant.obey(freed);
+  return {};
+}

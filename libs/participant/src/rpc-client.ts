@@ -1,0 +1,98 @@
+/**
+ * Asking a participant for work on a session, for as long as it takes.
+ *
+ * Every request carries a name that the callee knows again (rollout, turn, index), so asking twice is harmless. A callee that
+ * is away is asked again when its next incarnation joins.
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import { parseJson } from "@holdpoint/eventsourcing";
+import { type Episode, type Role, RpcReply, rpcSubject } from "@holdpoint/schemas";
+import { setTimeout as delay } from "node:timers/promises";
+import type * as z from "zod";
+import type { Directory } from "./directory.ts";
+import type { Messenger } from "./messenger.ts";
+
+/** How long one request is waited for before it is repeated. */
+const requestTimeoutMs = 30_000;
+const firstPauseMs = 20;
+const maxPauseMs = 1_000;
+
+export interface Call<T> {
+  readonly episode: Episode;
+  readonly role: Role;
+  readonly instance: string;
+  readonly method: string;
+  readonly body: object;
+  readonly reply: z.ZodType<T>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class RpcClient {
+  readonly #messenger: Messenger;
+  readonly #run: string;
+  readonly #directory: Directory;
+
+  constructor(messenger: Messenger, run: string, directory: Directory) {
+    this.#messenger = messenger;
+    this.#run = run;
+    this.#directory = directory;
+  }
+
+  /**
+   * Asks until there is an answer: repeats what met nobody, timed out, or was told to come back later.
+   *
+   * @throws HoldpointError with the callee's code, where it said no
+   */
+  async call<T>(call: Call<T>): Promise<T> {
+    const { episode, role, instance, method, body, signal } = call;
+    const subject = rpcSubject(this.#run, episode, role, method);
+    const text = JSON.stringify({ to: instance, ...body });
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
+      signal?.throwIfAborted();
+      const reply = await this.#once(subject, text, call);
+      if (reply !== undefined) return call.reply.parse(reply.data);
+      await this.#pause(call, pauseMs);
+    }
+  }
+
+  /** One request: its reply, or undefined where it is to be repeated. */
+  async #once(subject: string, body: string, call: Call<unknown>): Promise<{ readonly data: unknown } | undefined> {
+    const joined = this.#joined(call);
+    try {
+      const signal = call.signal === undefined ? joined.signal : AbortSignal.any([joined.signal, call.signal]);
+      const bytes = await this.#messenger.request(subject, body, { timeoutMs: requestTimeoutMs, signal });
+      return answer(bytes, subject);
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      if (joined.signal.aborted || (HoldpointError.is(error) && error.disposition === "retry")) return undefined;
+      throw error;
+    } finally {
+      joined.stop();
+    }
+  }
+
+  async #pause(call: Call<unknown>, pauseMs: number): Promise<void> {
+    const joined = this.#joined(call);
+    const signal = call.signal === undefined ? joined.signal : AbortSignal.any([joined.signal, call.signal]);
+    await delay(pauseMs, undefined, { signal }).catch(() => call.signal?.throwIfAborted());
+    joined.stop();
+  }
+
+  /** Aborted as soon as a new incarnation of the callee joins: the one before will not answer any more. */
+  #joined({ role, instance }: Call<unknown>): { readonly signal: AbortSignal; stop(): void } {
+    const controller = new AbortController();
+    const stop = this.#directory.onJoined((member) => {
+      if (member.role === role && member.instance === instance) controller.abort();
+    });
+    return { signal: controller.signal, stop };
+  }
+}
+
+function answer(bytes: Uint8Array, subject: string): { readonly data: unknown } {
+  const json = parseJson(bytes);
+  const reply = RpcReply.safeParse(json.ok ? json.value : undefined);
+  if (!reply.success) throw new HoldpointError("unavailable", `no rpc reply came from ${subject}`);
+  if (reply.data.ok) return { data: reply.data.data };
+  const { code, message, details } = reply.data.problem;
+  throw new HoldpointError(code, message, details === undefined ? {} : { details });
+}

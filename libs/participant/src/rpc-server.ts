@@ -1,0 +1,147 @@
+/** Answering requests on sessions: every one gets an answer, or is somebody else's. Malformed input is a typed error. */
+import { HoldpointError } from "@holdpoint/errors";
+import { parseJson } from "@holdpoint/eventsourcing";
+import {
+  type Episode,
+  filters,
+  parseRpcSubject,
+  type Problem,
+  type Role,
+  seedSubject,
+  Episode as EpisodeSchema,
+} from "@holdpoint/schemas";
+import * as z from "zod";
+import type { Admission } from "./admission.ts";
+import type { IncomingRequest, Messenger } from "./messenger.ts";
+
+/** What becomes of a request that comes while admission is closed. */
+export type WhileClosed = "held" | "refused" | "through";
+
+export interface Method<Body> {
+  readonly body: z.ZodType<Body>;
+  readonly whileClosed: WhileClosed;
+  /** Why a prepare waits for it while it is in flight; absent: it does not. */
+  readonly blocks?: string;
+  /** Whether it makes the session that it is about, or re-binds one. */
+  readonly seeds?: boolean;
+  readonly handle: (episode: Episode, body: Body) => Promise<object>;
+}
+
+/** A method with the type of its body forgotten: it parses for itself. */
+export interface AnyMethod extends Omit<Method<unknown>, "body" | "handle"> {
+  readonly run: (episode: Episode, body: unknown) => Promise<object>;
+}
+
+/** @throws HoldpointError `invalid_request` from `run`, where the body is not what the method takes */
+export function method<Body>({ body, handle, ...rest }: Method<Body>): AnyMethod {
+  return {
+    ...rest,
+    run: async (episode, value) => {
+      const parsed = body.safeParse(value);
+      if (parsed.success) return handle(episode, parsed.data);
+      throw new HoldpointError("invalid_request", z.prettifyError(parsed.error));
+    },
+  };
+}
+
+export interface RpcServerOptions {
+  readonly messenger: Messenger;
+  readonly run: string;
+  readonly role: Role;
+  readonly instance: string;
+  readonly admission: Admission;
+  readonly holds: (episode: Episode) => boolean;
+  readonly methods: Readonly<Record<string, AnyMethod>>;
+  /** A message that nobody can be told about, or that was refused as malformed. */
+  readonly refused: (subject: string, problem: Problem) => void;
+}
+
+const Addressed = z.looseObject({ to: z.string().optional() });
+
+export class RpcServer {
+  readonly #options: RpcServerOptions;
+  readonly #subscriptions: { unsubscribe(): void }[] = [];
+
+  constructor(options: RpcServerOptions) {
+    this.#options = options;
+  }
+
+  start(): void {
+    const { messenger, run, role, instance } = this.#options;
+    const handle = (request: IncomingRequest) => void this.#answer(request);
+    this.#subscriptions.push(messenger.subscribe(filters.rpcOf(run, role), handle));
+    this.#subscriptions.push(messenger.subscribe(seedSubject(run, role, instance), handle));
+  }
+
+  stop(): void {
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+  }
+
+  async #answer(request: IncomingRequest): Promise<void> {
+    try {
+      const data = await this.#dispatch(request);
+      if (data !== undefined) request.respond(JSON.stringify({ ok: true, data }));
+    } catch (error) {
+      const problem = problemOf(error);
+      if (problem.code === "invalid_request") this.#options.refused(request.subject, problem);
+      request.respond(JSON.stringify({ ok: false, problem }));
+    }
+  }
+
+  /** @returns undefined where the request is for somebody else */
+  async #dispatch({ subject, data }: IncomingRequest): Promise<object | undefined> {
+    const json = parseJson(data);
+    if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
+    const { episode, name } = this.#address(subject, json.value);
+    const known = this.#options.methods[name];
+    const { to } = Addressed.catch({}).parse(json.value);
+    const mine = to === this.#options.instance || subject.includes(".rpc.seed.") || this.#options.holds(episode);
+    if (!mine || (to !== undefined && to !== this.#options.instance)) return undefined;
+    if (known === undefined) throw this.#unknownMethod(name);
+    this.#options.admission.check(episode);
+    if (known.seeds !== true && !this.#options.holds(episode)) throw noSession(episode);
+    return this.#admit(episode, known, json.value);
+  }
+
+  #address(subject: string, body: unknown): { readonly episode: Episode; readonly name: string } {
+    const address = parseRpcSubject(subject);
+    if (address?.kind === "call") return { episode: address.episode, name: address.method };
+    const episode = EpisodeSchema.safeParse(body);
+    if (address !== undefined && episode.success) return { episode: episode.data, name: "seed" };
+    throw new HoldpointError("rollout_id_required", `expected a rollout and an attempt in the body of ${subject}`);
+  }
+
+  async #admit(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
+    const { admission, holds } = this.#options;
+    const firstSeed = known.seeds === true && !holds(episode);
+    if (admission.isClosed && known.whileClosed === "refused") throw closed();
+    if (known.whileClosed === "held") await admission.whenOpen();
+    admission.check(episode);
+    const reason = known.blocks ?? "in flight";
+    return admission.run(episode, { reason, firstSeed, blocks: known.blocks !== undefined }, () =>
+      known.run(episode, body),
+    );
+  }
+
+  #unknownMethod(name: string): HoldpointError {
+    const names = Object.keys(this.#options.methods).join(", ");
+    return new HoldpointError("invalid_request", `no method ${name}; a ${this.#options.role} server has ${names}`);
+  }
+}
+
+function noSession({ rollout, attempt }: Episode): HoldpointError {
+  return new HoldpointError("not_found", `no session of ${rollout}, attempt ${attempt}, is here; seed it first`, {
+    details: { rollout, attempt },
+  });
+}
+
+function closed(): HoldpointError {
+  return new HoldpointError("admission_closed", "a checkpoint is open: nothing new starts until it is resumed");
+}
+
+/** An error as it travels. What is not a `HoldpointError` is a bug of ours; its text stays here. */
+export function problemOf(error: unknown): Problem {
+  if (!HoldpointError.is(error)) return { code: "unavailable", message: `internal error: ${String(error)}` };
+  const { code, message, details } = error;
+  return { code, message, ...(Object.keys(details).length > 0 && { details: { ...details } }) };
+}

@@ -1,0 +1,21 @@
+/** The stream's time between its messages: its latest timestamp, and what has passed here since that came. */
+export class StreamClock {
+  readonly #local: () => number;
+  #latestMs = 0;
+  #seenAtMs = 0;
+
+  constructor(local: () => number) {
+    this.#local = local;
+  }
+
+  see(timeMs: number): void {
+    if (timeMs < this.#latestMs) return;
+    this.#latestMs = timeMs;
+    this.#seenAtMs = this.#local();
+  }
+
+  /** Epoch milliseconds; the local clock's until a message was seen. */
+  nowMs(): number {
+    return this.#latestMs === 0 ? this.#local() : this.#latestMs + Math.max(0, this.#local() - this.#seenAtMs);
+  }
+}
