@@ -7,6 +7,7 @@ export * from "./latch.ts";
 export * from "./log-writer.ts";
 export * from "./messenger.ts";
 export * from "./participant.ts";
+export * from "./process.ts";
 export * from "./role-spec.ts";
 export * from "./rpc-client.ts";
 export { type AnyMethod, method, type Method, problemOf, type WhileClosed } from "./rpc-server.ts";

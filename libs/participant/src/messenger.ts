@@ -7,7 +7,7 @@ export interface Messenger {
     options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
   ): Promise<Uint8Array>;
 
-  subscribe(subject: string, handle: (request: IncomingRequest) => void): { unsubscribe(): void };
+  subscribe(subject: string, handle: (request: IncomingRequest) => void): Promise<{ stop(): void }>;
 }
 
 export interface IncomingRequest {

@@ -136,7 +136,7 @@ export class Participant<State, Own extends SessionEvent> {
         void this.#own.record([event]).catch((error: unknown) => this.options.trouble("not recorded", error));
       },
     });
-    this.#server.start();
+    await this.#server.start();
     this.#obedience.look();
   }
 

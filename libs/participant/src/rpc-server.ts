@@ -60,21 +60,21 @@ const Addressed = z.looseObject({ to: z.string().optional() });
 
 export class RpcServer {
   readonly #options: RpcServerOptions;
-  readonly #subscriptions: { unsubscribe(): void }[] = [];
+  readonly #subscriptions: { stop(): void }[] = [];
 
   constructor(options: RpcServerOptions) {
     this.#options = options;
   }
 
-  start(): void {
+  async start(): Promise<void> {
     const { messenger, run, role, instance } = this.#options;
     const handle = (request: IncomingRequest) => void this.#answer(request);
-    this.#subscriptions.push(messenger.subscribe(filters.rpcOf(run, role), handle));
-    this.#subscriptions.push(messenger.subscribe(seedSubject(run, role, instance), handle));
+    this.#subscriptions.push(await messenger.subscribe(filters.rpcOf(run, role), handle));
+    this.#subscriptions.push(await messenger.subscribe(seedSubject(run, role, instance), handle));
   }
 
   stop(): void {
-    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+    for (const subscription of this.#subscriptions) subscription.stop();
   }
 
   async #answer(request: IncomingRequest): Promise<void> {

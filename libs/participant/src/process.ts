@@ -1,0 +1,108 @@
+/** The start and the end of a participant's process: its configuration, its connections, its signals. */
+import { HoldpointError } from "@holdpoint/errors";
+import type { BlobStore, EventLog } from "@holdpoint/eventsourcing";
+import { type Connection, connectTo, openBlobs, openLog } from "@holdpoint/jetstream";
+import { Token } from "@holdpoint/schemas";
+import type { SessionEvent } from "@holdpoint/session";
+import { createLogger, type Logger } from "@holdpoint/telemetry";
+import { randomBytes } from "node:crypto";
+import * as z from "zod";
+import { sha256 } from "./hash.ts";
+import { Participant } from "./participant.ts";
+import type { RoleSpec } from "./role-spec.ts";
+
+/** Exit codes of every process of a run. */
+export const exitCodes = { ok: 0, failed: 1, misconfigured: 2, fenced: 3 } as const;
+
+/** What every process of a run is told by its environment. */
+export const processSettings = {
+  HOLDPOINT_RUN: Token.default("demo"),
+  HOLDPOINT_INSTANCE: Token.default("main"),
+  HOLDPOINT_WORKER: Token.default("0"),
+  NATS_URL: z.string().default("nats://127.0.0.1:4222"),
+  NATS_USER: z.string().optional(),
+  NATS_PASSWORD: z.string().optional(),
+  LOG_LEVEL: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
+};
+export const ProcessSettings = z.object(processSettings);
+export type ProcessSettings = z.infer<typeof ProcessSettings>;
+
+/**
+ * The settings that `env` gives.
+ *
+ * @throws HoldpointError `invalid_request` that lists every fault at once
+ */
+export function readSettings<T>(schema: z.ZodType<T>, env: NodeJS.ProcessEnv): T {
+  const parsed = schema.safeParse(env);
+  if (parsed.success) return parsed.data;
+  throw new HoldpointError("invalid_request", `wrong settings in the environment\n${z.prettifyError(parsed.error)}`);
+}
+
+/** The connections of one process of a run. */
+export interface RunConnections {
+  readonly settings: ProcessSettings;
+  readonly logger: Logger;
+  readonly connection: Connection;
+  readonly log: EventLog;
+  readonly blobs: BlobStore;
+  /** Unique for this life of the process. */
+  readonly incarnation: string;
+}
+
+/** Connects a process called `service` to its run. */
+export async function connectToRun(service: string, settings: ProcessSettings): Promise<RunConnections> {
+  const incarnation = `${service}-${randomBytes(8).toString("hex")}`;
+  const logger = createLogger(service, settings.LOG_LEVEL).child({ run: settings.HOLDPOINT_RUN, incarnation });
+  const connection = await connectTo({
+    url: settings.NATS_URL,
+    name: `${service}.${settings.HOLDPOINT_INSTANCE}.${settings.HOLDPOINT_WORKER}`,
+    ...(settings.NATS_USER !== undefined && { user: settings.NATS_USER }),
+    ...(settings.NATS_PASSWORD !== undefined && { password: settings.NATS_PASSWORD }),
+  });
+  const log = openLog(connection, settings.HOLDPOINT_RUN, {
+    onTrouble: (what) => logger.warn({ what }, "append waits"),
+  });
+  const blobs = openBlobs(connection, settings.HOLDPOINT_RUN, sha256);
+  return { settings, logger, connection, log, blobs, incarnation };
+}
+
+/** Opens the participant of a role in a run: it has recovered its sessions, and serves once it is told to. */
+export async function openParticipant<State, Own extends SessionEvent>(
+  { settings, logger, connection, log, blobs, incarnation }: RunConnections,
+  spec: RoleSpec<State, Own>,
+  endpoint?: string,
+): Promise<Participant<State, Own>> {
+  return Participant.open(
+    {
+      run: settings.HOLDPOINT_RUN,
+      instance: settings.HOLDPOINT_INSTANCE,
+      worker: settings.HOLDPOINT_WORKER,
+      endpoint,
+      incarnation,
+      log,
+      blobs,
+      messenger: connection,
+      clock: () => Date.now(),
+      fenced: () => {
+        logger.error("another process has taken over; this one stops");
+        process.exit(exitCodes.fenced);
+      },
+      trouble: (what, error) => logger.warn({ err: error, what }, "trouble"),
+    },
+    spec,
+  );
+}
+
+/** Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2. */
+export async function runProcess(start: () => Promise<{ stop(): Promise<void> }>): Promise<void> {
+  try {
+    const running = await start();
+    const stop = () => void running.stop().then(() => process.exit(exitCodes.ok));
+    process.once("SIGTERM", stop);
+    process.once("SIGINT", stop);
+  } catch (error) {
+    const isSetting = HoldpointError.is(error, "invalid_request");
+    process.stderr.write(`${error instanceof Error ? (isSetting ? error.message : error.stack) : String(error)}\n`);
+    process.exit(isSetting ? exitCodes.misconfigured : exitCodes.failed);
+  }
+}
