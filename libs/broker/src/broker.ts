@@ -49,10 +49,9 @@ export function useBroker(env: Environment = process.env): Broker | undefined {
   }
   const { NATS_URL, NATS_USER, NATS_PASSWORD, NATS_WEBSOCKET_URL, NATS_MONITOR_URL } = parsed.data;
   const url = new URL(NATS_URL);
-  const shared = sharedCredentials(
-    NATS_USER ?? decodeURIComponent(url.username),
-    NATS_PASSWORD ?? decodeURIComponent(url.password),
-  );
+  const inUrl = { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) };
+  const isNamed = NATS_USER !== undefined || NATS_PASSWORD !== undefined;
+  const shared = sharedCredentials(isNamed ? { user: NATS_USER, password: NATS_PASSWORD } : inUrl);
   return {
     url: `${url.protocol}//${url.host}`,
     wsUrl: NATS_WEBSOCKET_URL,
@@ -75,11 +74,17 @@ export function brokerEnvironment(broker: Broker, user: BrokerUser): Record<stri
   };
 }
 
-function sharedCredentials(user: string, password: string): Credentials | undefined {
+/** A name and its password, both or neither. */
+function sharedCredentials(pair: {
+  user?: string | undefined;
+  password?: string | undefined;
+}): Credentials | undefined {
+  const { user = "", password = "" } = pair;
   if (user === "" && password === "") return undefined;
   if (user !== "" && password !== "") return credentialsOf(user, password);
-  const [have, lack] = user === "" ? ["NATS_PASSWORD", "NATS_USER"] : ["NATS_USER", "NATS_PASSWORD"];
-  throw new HoldpointError("invalid_request", `${have} is given without ${lack}: expected both, or neither`);
+  const [have, lack] = user === "" ? ["a password", "a user"] : ["a user", "a password"];
+  const advice = "set both NATS_USER and NATS_PASSWORD, or neither";
+  throw new HoldpointError("invalid_request", `the broker is named with ${have} and without ${lack}: ${advice}`);
 }
 
 function ownCredentials(user: BrokerUser, env: Environment): Credentials | undefined {

@@ -38,7 +38,8 @@ test.each([
   [{ NATS_URL: "127.0.0.1:4222" }, /NATS_URL/],
   [{ NATS_URL: "http://127.0.0.1:4222" }, /NATS_URL/],
   [{ NATS_URL: "nats://a:4222,nats://b:4222" }, /NATS_URL/],
-  [{ NATS_URL: "nats://a:4222", NATS_USER: "ann" }, /NATS_USER is given without NATS_PASSWORD/],
+  [{ NATS_URL: "nats://a:4222", NATS_USER: "ann" }, /without a password: set both/],
+  [{ NATS_URL: "nats://ann:x@a:4222", NATS_PASSWORD: "y" }, /without a user: set both/],
   [{ NATS_URL: "nats://a:4222", NATS_MONITOR_URL: "a:8222" }, /NATS_MONITOR_URL/],
 ])("%j is refused, by the name of the variable", (env, reason) => {
   expect(() => useBroker(env)).toThrow(
