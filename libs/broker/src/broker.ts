@@ -49,7 +49,7 @@ export function useBroker(env: Environment = process.env): Broker | undefined {
   }
   const { NATS_URL, NATS_USER, NATS_PASSWORD, NATS_WEBSOCKET_URL, NATS_MONITOR_URL } = parsed.data;
   const url = new URL(NATS_URL);
-  const inUrl = { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) };
+  const inUrl = { user: decoded(url.username), password: decoded(url.password) };
   const isNamed = NATS_USER !== undefined || NATS_PASSWORD !== undefined;
   const shared = sharedCredentials(isNamed ? { user: NATS_USER, password: NATS_PASSWORD } : inUrl);
   return {
@@ -72,6 +72,17 @@ export function brokerEnvironment(broker: Broker, user: BrokerUser): Record<stri
     ...(broker.wsUrl === undefined ? {} : { NATS_WEBSOCKET_URL: broker.wsUrl }),
     ...(broker.monitorUrl === undefined ? {} : { NATS_MONITOR_URL: broker.monitorUrl }),
   };
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch (cause) {
+    const advice = "write % as %25, or set NATS_USER and NATS_PASSWORD instead";
+    throw new HoldpointError("invalid_request", `NATS_URL: its user or password is not percent-encoded: ${advice}`, {
+      cause,
+    });
+  }
 }
 
 /** A name and its password, both or neither. */

@@ -37,6 +37,7 @@ test("without credentials of its own a user takes those of nats.conf, or none", 
 test.each([
   [{ NATS_URL: "127.0.0.1:4222" }, /NATS_URL/],
   [{ NATS_URL: "http://127.0.0.1:4222" }, /NATS_URL/],
+  [{ NATS_URL: "nats://ann:50%@a:4222" }, /%25/],
   [{ NATS_URL: "nats://a:4222,nats://b:4222" }, /NATS_URL/],
   [{ NATS_URL: "nats://a:4222", NATS_USER: "ann" }, /without a password: set both/],
   [{ NATS_URL: "nats://ann:x@a:4222", NATS_PASSWORD: "y" }, /without a user: set both/],
