@@ -34,9 +34,10 @@ export type Asked = z.infer<typeof Asked>;
 export const Assignment = z.object({ rollout: Token, from: z.int().nonnegative(), to: z.int().positive() });
 export type Assignment = z.infer<typeof Assignment>;
 
-/** What a participant held at the cut, as the checkpoint names it. */
+/** What one process of a participant held at the cut, as the checkpoint names it. */
 export const Holding = z.object({
   ...ParticipantId.shape,
+  worker: Token,
   digest: Digest,
   sessions: z.int().nonnegative(),
   /** The position of its `captured` answer in the stream. */
@@ -44,9 +45,10 @@ export const Holding = z.object({
 });
 export type Holding = z.infer<typeof Holding>;
 
-/** What one participant had to restore, and what it found. */
+/** What one process of a participant had to restore, and what it found. */
 export const ReceiptEntry = z.object({
   ...ParticipantId.shape,
+  worker: Token,
   expected: Digest.nullable(),
   found: Digest.nullable(),
   continued: z.array(Episode),
@@ -57,8 +59,10 @@ export type ReceiptEntry = z.infer<typeof ReceiptEntry>;
 
 export const ControlEvent = z.discriminatedUnion("type", [
   event("coordinator.started", { incarnation: Token, promise: StreamPromise }),
-  /** The deadline of a command passed with answers outstanding. */
-  event("deadline.passed", { command }),
+  /** The deadline of a command passed with answers outstanding; with `asked`, only the share of it that this ask had. */
+  event("deadline.passed", { command, asked: z.int().positive().optional() }),
+  /** Will be obeyed; ends with its outcome. `joins`: the same command is being obeyed already, and its outcome serves both. */
+  event("command.accepted", { command, joins: command.optional() }),
   /** A command that changes nothing and was refused, or answered at once. Moves the cursor. */
   event("command.refused", { command, problem: Problem }),
   event("command.answered", { command }),

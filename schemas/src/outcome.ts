@@ -1,6 +1,6 @@
 /** What became of a command: stored once at `outcome.<sequence>`, and answered by the service. */
 import * as z from "zod";
-import { Holding, ReceiptEntry } from "./control-events.ts";
+import { Asked, Holding, ReceiptEntry, StreamPromise } from "./control-events.ts";
 import { CheckpointId, Cut, Episode, ParticipantId, Role, Token } from "./ids.ts";
 import { Blocker, Mode, Problem } from "./participant-events.ts";
 
@@ -16,9 +16,23 @@ export const ParticipantStatus = z.object({
 });
 export type ParticipantStatus = z.infer<typeof ParticipantStatus>;
 
-/** One participant's part in a failure. */
-export const Failure = z.object({ role: Role, instance: Token, problem: Problem });
+/** One process' part in a failure. */
+export const Failure = z.object({ role: Role, instance: Token, worker: Token, problem: Problem });
 export type Failure = z.infer<typeof Failure>;
+
+/** Who has been asked by a command that is being obeyed, and has not answered. `sinceMs`: epoch milliseconds, of the stream. */
+export const Awaited = z.object({
+  role: Role,
+  instance: Token,
+  worker: Token,
+  command: z.int().positive(),
+  operation: Asked,
+  sinceMs: z.number(),
+});
+export type Awaited = z.infer<typeof Awaited>;
+
+/** At most this many marks and awaited processes are named in a result; the full count of marks is always given. */
+export const maxNamed = 1000;
 
 export const Result = z.object({
   phase: Phase,
@@ -42,6 +56,10 @@ export const Result = z.object({
   /** status: committed checkpoints that can still be restored, oldest first. */
   restorable: z.array(CheckpointId).optional(),
   marks: z.array(Episode).optional(),
+  markCount: z.int().nonnegative().optional(),
+  awaited: z.array(Awaited).optional(),
+  /** status: what the server promised about the stream. */
+  promise: StreamPromise.optional(),
 });
 export type Result = z.infer<typeof Result>;
 

@@ -39,6 +39,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
   /** The first event of an incarnation: it fences the one before. */
   event("participant.announced", { mode: Mode, endpoint: z.string().nullable(), lastAtMs: z.number().nullable() }),
   event("participant.left", {}),
+  /** Written by the coordinator, never by the process: whatever the process appends next is refused (L8). */
+  event("participant.fenced", { command: z.int().positive() }),
   /** The broker was away since the stream's last known time: nobody worked. */
   event("participant.reconnected", { lastAtMs: z.number() }),
   /** The answer to the `participants.asked` at sequence `asked`. */
@@ -83,6 +85,7 @@ export type ParticipantEvent = z.infer<typeof ParticipantEvent>;
 export const controlPlaneTypes: ReadonlySet<string> = new Set([
   "participant.announced",
   "participant.left",
+  "participant.fenced",
   "participant.answered",
   "session.captured",
   "session.restored",
