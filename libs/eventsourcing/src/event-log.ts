@@ -55,6 +55,11 @@ export interface TailOptions {
 export interface Tail {
   /** The last sequence delivered, or `from - 1`. */
   readonly last: number;
+  /**
+   * Settles when it ends: fulfilled after `stop`; rejected with `invalid_checkpoint_state` where the stream is not the one
+   * that it was (L15), with `unavailable` where the connection was closed, with what `deliver` threw.
+   */
+  readonly ended: Promise<void>;
   stop(): Promise<void>;
 }
 

@@ -61,11 +61,16 @@ export class MemoryLog implements EventLog {
     };
     for (const message of this.#messages.slice(from - 1)) listener(message);
     this.#listeners.add(listener);
+    const { ended, end } = ending();
     return {
       get last() {
         return last;
       },
-      stop: async () => void this.#listeners.delete(listener),
+      ended,
+      stop: async () => {
+        this.#listeners.delete(listener);
+        end();
+      },
     };
   }
 
@@ -91,6 +96,12 @@ export class MemoryLog implements EventLog {
     this.#lastOn.set(subject, stored);
     for (const listener of this.#listeners) listener(stored);
   }
+}
+
+function ending(): { ended: Promise<void>; end: () => void } {
+  const both = { ended: Promise.resolve(), end: () => {} };
+  both.ended = new Promise((resolve) => (both.end = resolve));
+  return both;
 }
 
 /** Whether `subject` matches one of `filters`, in NATS' manner: `*` is one token, a last `>` is one or more. */
