@@ -5,7 +5,10 @@ import { expect, test } from "vitest";
 function written(log: (logger: ReturnType<typeof createLogger>) => void): Record<string, unknown>[] {
   const lines: string[] = [];
   log(createLogger("agent", "info", { write: (line) => void lines.push(line) }));
-  return lines.map((line): Record<string, unknown> => JSON.parse(line));
+  return lines.map((line) => {
+    const parsed: Record<string, unknown> = JSON.parse(line);
+    return parsed;
+  });
 }
 
 test("a line names its service, and is left out below the level", () => {
