@@ -54,7 +54,12 @@ type Opened = Extract<EnvironmentEvent, { type: "episode.opened" }>["data"];
 function opened(data: Opened, { timeMs }: Recorded<Event>): EpisodeState {
   const { sessionId, task, agent, resources, budgetMs, policyVersion } = data;
   return {
-    ...{ sessionId, task, agent, resources, budgetMs, policyVersion },
+    sessionId,
+    task,
+    agent,
+    resources,
+    budgetMs,
+    policyVersion,
     stage: "none",
     terms: null,
     output: null,

@@ -36,8 +36,11 @@ function isReseededAt(stage: Stage, terms: SeedTerms | null): boolean {
   return (stage === "invoke_agent" || stage === "close_agent") && (sandboxLent || grantsBound);
 }
 
+/** Terms as one server says them: those that it has nothing to say about are left out. */
+type SaidTerms = { readonly [Name in keyof SeedTerms]?: SeedTerms[Name] | undefined };
+
 /** The terms of both seeds together: what either asks for. */
-export function joinTerms(resources: Partial<SeedTerms>, agent: Partial<SeedTerms>): SeedTerms {
+export function joinTerms(resources: SaidTerms, agent: SaidTerms): SeedTerms {
   return {
     verify: resources.verify ?? silentTerms.verify,
     rebinds: agent.rebinds ?? false,

@@ -1,0 +1,94 @@
+/** The meters of time budgets: what each episode has used up, and who is told when it is used up. */
+import { chargeAt, type EpisodeState, parkedSpans, remainingMs } from "@holdpoint/episode";
+import type { EnvironmentEvent, Episode } from "@holdpoint/schemas";
+import type { Session } from "@holdpoint/session";
+import type { Environment } from "./environment.ts";
+import { Parking } from "./parking.ts";
+
+/** The longest that a timer waits before the charge is looked at again; also Node's own limit is far above. */
+const longestWaitMs = 3_600_000;
+
+export class Meter {
+  readonly #participant: Environment;
+  readonly #parking: Parking;
+  /** Sequence from which the open checkpoint, or the one before it, matters. */
+  #closedAt = 0;
+
+  constructor(participant: Environment) {
+    this.#participant = participant;
+    this.#parking = new Parking(participant.options.log, participant.options.run);
+  }
+
+  /** Admission has closed with the ask at `sequence`. */
+  closed(sequence: number): void {
+    this.#closedAt = sequence;
+  }
+
+  opened(): void {
+    this.#parking.letGo(this.#participant.clock.nowMs());
+  }
+
+  /** After a crash: reads what the processes before this one have seen, from the oldest sample that matters. */
+  async recover(): Promise<void> {
+    const sequences = this.#participant.sessions.all().map(({ sequence }) => sequence);
+    if (sequences.length > 0) await this.#parking.readFrom(Math.min(...sequences));
+  }
+
+  /** The charge of each session at the cut that is being made, as events. */
+  async sample(sessions: readonly Session<EpisodeState>[]): Promise<readonly EnvironmentEvent[]> {
+    if (this.#closedAt > 0) await this.#parking.readFrom(this.#closedAt);
+    const nowMs = this.#participant.clock.nowMs();
+    return sessions.map(({ rollout, attempt, state }) => {
+      const chargedMs = this.#charge({ rollout, attempt }, state, nowMs);
+      return { type: "episode.charged", data: { rollout, attempt, chargedMs } };
+    });
+  }
+
+  /** What the episode has used up by now. */
+  chargeOf(episode: Episode, state: EpisodeState): number {
+    return this.#charge(episode, state, this.#participant.clock.nowMs());
+  }
+
+  /**
+   * Aborts `controller` once the episode's budget is used up. While a checkpoint is open nobody is late: the charge is looked
+   * at again when admission opens.
+   *
+   * @returns how to stop watching
+   */
+  watch(episode: Episode, controller: AbortController): () => void {
+    let timer: NodeJS.Timeout | undefined;
+    let stopped = false;
+    const look = async (): Promise<void> => {
+      await this.#participant.admission.whenOpen(controller.signal);
+      const state = this.#participant.sessions.get(episode)?.state;
+      if (stopped || state === undefined) return;
+      const leftMs = remainingMs(state.budgetMs, this.chargeOf(episode, state));
+      if (leftMs <= 0) controller.abort(new BudgetSpent());
+      else if (Number.isFinite(leftMs)) timer = setTimeout(() => void look(), Math.min(leftMs, longestWaitMs));
+    };
+    look().catch(() => {}); // aborted for another reason: nobody waits any more
+    return () => {
+      stopped = true;
+      clearTimeout(timer);
+      this.#parking.forget(episode);
+    };
+  }
+
+  #charge(episode: Episode, state: EpisodeState, nowMs: number): number {
+    const { role, instance } = { role: "environment" as const, instance: this.#participant.options.instance };
+    const used = [
+      { role, instance },
+      { role: "agent" as const, instance: state.agent },
+      { role: "resources" as const, instance: state.resources },
+      ...this.#participant.directory.of("model"),
+    ];
+    const down = this.#participant.directory.downtimesOf(used);
+    const parked = [...this.#parking.spansOf(episode, nowMs), ...parkedSpans(state, nowMs)];
+    return Math.round(chargeAt(state, nowMs, [...down, ...parked]));
+  }
+}
+
+/** Why a driver stops when an episode's time is used up. */
+export class BudgetSpent extends Error {
+  override readonly name = "BudgetSpent";
+}

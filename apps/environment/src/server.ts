@@ -1,0 +1,116 @@
+/** What the environment answers and obeys: dispatches of rollouts, and the control plane's asks. */
+import { HoldpointError } from "@holdpoint/errors";
+import type { EpisodeState } from "@holdpoint/episode";
+import { method } from "@holdpoint/participant";
+import { type Episode, RunRequest } from "@holdpoint/schemas";
+import { keyOf, type Session } from "@holdpoint/session";
+import type { Logger } from "@holdpoint/telemetry";
+import { Driver } from "./driver.ts";
+import type { Environment } from "./environment.ts";
+import { Meter } from "./meter.ts";
+
+export class EnvironmentServer {
+  readonly #participant: Environment;
+  readonly #logger: Logger;
+  readonly #meter: Meter;
+  readonly #drivers = new Map<string, Driver>();
+
+  constructor(participant: Environment, logger: Logger) {
+    this.#participant = participant;
+    this.#logger = logger;
+    this.#meter = new Meter(participant);
+  }
+
+  /** Goes on with every episode that the log shows, and takes new ones. */
+  async start(): Promise<void> {
+    await this.#meter.recover();
+    const run = method({
+      body: RunRequest,
+      whileClosed: "refused",
+      seeds: true,
+      handle: (episode, request) => this.#run(episode, request),
+    });
+    await this.#participant.serve({
+      methods: { seed: run },
+      hooks: {
+        closed: () => this.#meter.closed(this.#closingAsk()),
+        opened: () => this.#meter.opened(),
+        capture: (sessions) => this.#meter.sample(sessions),
+        retire: async (marks) => {
+          await Promise.all(this.#drivenUpTo(marks).map((driver) => driver.cancel()));
+          return [];
+        },
+      },
+    });
+    for (const session of this.#participant.sessions.all()) if (session.claimed) this.#drive(session);
+  }
+
+  /** Answered once the episode is in the log. The same dispatch again changes nothing. */
+  async #run(episode: Episode, request: RunRequest): Promise<object> {
+    const known = this.#participant.sessions.get(episode);
+    const task = await this.#participant.contents.write(JSON.stringify(request.task));
+    if (known !== undefined && known.state.task.digest !== task.digest) throw otherTask(episode);
+    if (known?.claimed !== true) {
+      this.#refuseBeside(episode);
+      const { agent, resources, budgetMs, policyVersion } = request;
+      const sessionId = known?.state.sessionId ?? sessionIdOf(episode);
+      const data = { ...episode, sessionId, task, agent, resources, budgetMs, policyVersion };
+      await this.#participant.record({ type: "episode.opened", data });
+    }
+    this.#drive(episode);
+    return {};
+  }
+
+  /** One attempt of a rollout is live at a time, and a continuation that nobody has claimed is not passed over. */
+  #refuseBeside({ rollout, attempt }: Episode): void {
+    const other = this.#participant.sessions
+      .all()
+      .find((session) => session.rollout === rollout && session.attempt !== attempt);
+    if (other === undefined) return;
+    const state = other.claimed ? "is still running" : "was restored and waits to be dispatched";
+    throw new HoldpointError(
+      "session_conflict",
+      `attempt ${other.attempt} of ${rollout} ${state}: dispatch that attempt, or retire it first`,
+      { details: { rollout, attempt: other.attempt } },
+    );
+  }
+
+  #drive(episode: Episode | Session<EpisodeState>): void {
+    const key = keyOf(episode);
+    if (this.#drivers.has(key)) return;
+    const driver = new Driver(this.#participant, this.#meter, episode, (error) => {
+      this.#logger.error({ err: error, rollout: episode.rollout, attempt: episode.attempt }, "an episode was left");
+    });
+    this.#drivers.set(key, driver);
+    void driver.done.then(() => this.#drivers.delete(key));
+  }
+
+  #drivenUpTo(marks: readonly Episode[]): readonly Driver[] {
+    const highest = new Map(marks.map(({ rollout, attempt }) => [rollout, attempt]));
+    return this.#participant.sessions
+      .all()
+      .filter(({ rollout, attempt }) => attempt <= (highest.get(rollout) ?? -1))
+      .flatMap((session) => this.#drivers.get(keyOf(session)) ?? []);
+  }
+
+  /** The sequence of the ask with which admission closed. */
+  #closingAsk(): number {
+    const { asks } = this.#participant.gate;
+    return asks.find(({ ask }) => ask.operation === "prepare" || ask.operation === "restore")?.sequence ?? 0;
+  }
+}
+
+/** Used again by every replacement attempt, so it is made of the rollout alone. */
+function sessionIdOf({ rollout }: Episode): string {
+  return `s-${rollout}`.slice(0, 128);
+}
+
+function otherTask({ rollout, attempt }: Episode): HoldpointError {
+  return new HoldpointError(
+    "session_conflict",
+    `${rollout} was opened with another task; dispatch it with the same one`,
+    {
+      details: { rollout, attempt },
+    },
+  );
+}
