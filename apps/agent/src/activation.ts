@@ -109,7 +109,7 @@ export class Activation {
   /** The model closes before the agent is told: waits until it is, or until the model answers again. */
   async #untilClosed(): Promise<void> {
     const patience = AbortSignal.any([this.#signal, AbortSignal.timeout(retryMs)]);
-    await this.#agent.admission.latch.until(() => this.#agent.admission.isClosed, patience).catch(() => {});
+    await this.#agent.admission.gateLatch.until(() => this.#agent.admission.isClosed, patience).catch(() => {});
     this.#signal.throwIfAborted();
   }
 

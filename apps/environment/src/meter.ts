@@ -36,7 +36,7 @@ export class Meter {
 
   /** The charge of each session at the cut that is being made, as events. */
   async sample(sessions: readonly Session<EpisodeState>[]): Promise<readonly EnvironmentEvent[]> {
-    if (this.#closedAt > 0) await this.#parking.readFrom(this.#closedAt);
+    await this.#parking.readFrom(Math.max(1, this.#closedAt));
     const nowMs = this.#participant.clock.nowMs();
     return sessions.map(({ rollout, attempt, state }) => {
       const chargedMs = this.#charge({ rollout, attempt }, state, nowMs);
@@ -84,7 +84,7 @@ export class Meter {
     ];
     const down = this.#participant.directory.downtimesOf(used);
     const parked = [...this.#parking.spansOf(episode, nowMs), ...parkedSpans(state, nowMs)];
-    return Math.round(chargeAt(state, nowMs, [...down, ...parked]));
+    return Math.round(chargeAt(state, nowMs, [...down, ...parked, ...this.#participant.outages]));
   }
 }
 

@@ -42,6 +42,7 @@ export class EnvironmentServer {
         },
       },
     });
+    if (this.#participant.admission.isClosed) this.#meter.closed(this.#closingAsk());
     for (const session of this.#participant.sessions.all()) if (session.claimed) this.#drive(session);
   }
 

@@ -28,7 +28,10 @@ export interface Admitted {
 }
 
 export class Admission {
-  readonly latch = new Latch();
+  /** Changes when admission opens or closes: many wait for that. */
+  readonly gateLatch = new Latch();
+  /** Changes with whatever a prepare may wait for: one waits for that. */
+  readonly readiness = new Latch();
   readonly #gate: () => ParticipantGate;
   readonly #now: () => number;
   readonly #inFlight = new Set<InFlight>();
@@ -46,12 +49,12 @@ export class Admission {
   /** Admission has closed: fixes which first seeds are in flight. */
   close(): void {
     for (const { episode, firstSeed } of this.#inFlight) if (firstSeed) this.#excluded.set(keyOf(episode), episode);
-    this.latch.changed();
+    this.gateLatch.changed();
   }
 
   open(): void {
     this.#excluded.clear();
-    this.latch.changed();
+    this.gateLatch.changed();
   }
 
   /** Episodes that are restarts of the open checkpoint because their first seed was in flight. */
@@ -73,7 +76,7 @@ export class Admission {
 
   /** Returns when admission is open. */
   whenOpen(signal?: AbortSignal): Promise<void> {
-    return this.latch.until(() => !this.isClosed, signal);
+    return this.gateLatch.until(() => !this.isClosed, signal);
   }
 
   /** Runs `work` as in flight for `episode`, so that a prepare knows of it. */
@@ -84,7 +87,7 @@ export class Admission {
       return await work();
     } finally {
       this.#inFlight.delete(entry);
-      this.latch.changed();
+      this.readiness.changed();
     }
   }
 
@@ -93,10 +96,5 @@ export class Admission {
     return [...this.#inFlight]
       .filter(({ episode, blocks, firstSeed }) => blocks && !firstSeed && !this.isExcluded(episode))
       .map(({ episode, reason, sinceMs }) => ({ ...episode, reason, sinceMs }));
-  }
-
-  /** Whether work of `episode` is in flight. */
-  isBusy(episode: Episode): boolean {
-    return [...this.#inFlight].some((entry) => keyOf(entry.episode) === keyOf(episode));
   }
 }

@@ -38,7 +38,8 @@ export interface LogWriterOptions<E> {
   readonly incarnation: string;
   /** Milliseconds since the epoch, as close to the stream's clock as is known. */
   readonly now: () => number;
-  readonly applied: (recorded: Recorded<E>) => void;
+  /** The events of one message, once it is acknowledged. */
+  readonly applied: (events: readonly Recorded<E>[]) => void;
   /** Called once, when a successor has taken over. */
   readonly fenced: () => void;
 }
@@ -173,7 +174,7 @@ export class LogWriter<E extends AppendedEvent> {
   #apply(events: readonly E[], subject: string, sequence: number): void {
     const timeMs = this.#options.now();
     const { incarnation, applied } = this.#options;
-    for (const [index, event] of events.entries()) applied({ event, sequence, index, subject, timeMs, incarnation });
+    applied(events.map((event, index) => ({ event, sequence, index, subject, timeMs, incarnation })));
   }
 
   #draft(subject: string, events: readonly E[]): Draft {

@@ -7,7 +7,7 @@
  *    holds is what a replay of the stream gives.
  * 3. Between its `captured` answer and the cut it appends nothing; after the cut the captured sessions wait (L4).
  */
-import { answered, evolveGate, initialGate, type ParticipantGate } from "@holdpoint/checkpoint";
+import { answered, evolveGate, type GivenAnswer, initialGate, type ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import { type BlobStore, decodeEvents, type EventLog, eventSchema, type Recorded } from "@holdpoint/eventsourcing";
 import type { StoredMessage, Tail } from "@holdpoint/eventsourcing";
@@ -60,6 +60,8 @@ export class Participant<State, Own extends SessionEvent> {
   readonly admission: Admission;
   readonly calls: RpcClient;
   readonly clock: StreamClock;
+  /** When the broker was away, as this process noticed it: stream time, epoch milliseconds. Nobody worked. */
+  readonly outages: { readonly fromMs: number; readonly toMs: number }[] = [];
   readonly subjects: { readonly control: string; readonly log: string; readonly result: string };
   /** Sessions that the open checkpoint has captured: what they say waits until it is let go on. */
   readonly #held = new Set<string>();
@@ -193,16 +195,21 @@ export class Participant<State, Own extends SessionEvent> {
       const data = { rollout: episode.rollout, attempt: episode.attempt, checkpointId };
       if (!this.#isParked(episode)) await this.#own.record([{ type: "session.parked", data }]);
       this.changed();
-      await this.admission.latch.until(() => this.#gate.closed?.checkpointId !== checkpointId, signal);
+      await this.admission.gateLatch.until(() => this.#gate.closed?.checkpointId !== checkpointId, signal);
       this.admission.check(episode);
       await this.#own.record([{ type: "session.unparked", data }]);
     }
     signal?.throwIfAborted();
   }
 
+  /** The broker was away and is back: says so, since nobody is charged for it. */
+  async reconnected(lastAtMs: number): Promise<void> {
+    await this.#own.record([{ type: "participant.reconnected", data: { lastAtMs } }]);
+  }
+
   /** Tells whoever waits for readiness to look again. */
   changed(): void {
-    this.admission.latch.changed();
+    this.admission.readiness.changed();
   }
 
   /** What these sessions say waits from here, until admission opens or the capture has failed. */
@@ -214,7 +221,7 @@ export class Participant<State, Own extends SessionEvent> {
   letGo(): void {
     this.#held.clear();
     this.#own.thaw();
-    this.changed();
+    this.admission.gateLatch.changed();
   }
 
   get #own(): LogWriter<LogEvent<Own>> {
@@ -236,7 +243,7 @@ export class Participant<State, Own extends SessionEvent> {
     for (const event of events) {
       const episode = episodeOf(event);
       if (episode === undefined) continue;
-      await this.admission.latch.until(() => !this.#held.has(keyOf(episode)));
+      await this.admission.gateLatch.until(() => !this.#held.has(keyOf(episode)));
       this.admission.check(episode);
     }
   }
@@ -251,7 +258,7 @@ export class Participant<State, Own extends SessionEvent> {
         writer: { role, instance, worker },
         incarnation,
         now: () => this.clock.nowMs(),
-        applied: (recorded) => this.#apply(recorded),
+        applied: (events) => this.#applyAll(events),
         fenced,
       },
       (last) => ({
@@ -278,15 +285,20 @@ export class Participant<State, Own extends SessionEvent> {
     else {
       const { events, problems } = decodeEvents(message, this.spec.schema);
       for (const problem of problems) this.options.trouble(problem);
-      for (const recorded of events) this.#apply(recorded);
+      this.#applyAll(events);
     }
+  }
+
+  #applyAll(events: readonly Recorded<LogEvent<Own>>[]): void {
+    for (const recorded of events) this.#apply(recorded);
+    this.changed();
   }
 
   #apply(recorded: Recorded<LogEvent<Own>>): void {
     this.sessions.apply(recorded);
-    const answer = answerOf(recorded.event);
-    if (answer !== undefined) this.#setGate(answered(this.#gate, answer));
-    this.changed();
+    const { type, data } = recorded.event;
+    if (type === "participant.answered") this.#setGate(answered(this.#gate, answerOf(data)));
+    if (type === "participant.reconnected") this.outages.push({ fromMs: lastAtOf(data), toMs: recorded.timeMs });
   }
 
   #deliver(message: StoredMessage): void {
@@ -336,8 +348,10 @@ function episodeOf({ data }: { readonly data: object }): Episode | undefined {
   return typeof rollout === "string" && typeof attempt === "number" ? { rollout, attempt } : undefined;
 }
 
-function answerOf({ type, data }: SessionEvent): { readonly asked: number; readonly problem?: unknown } | undefined {
-  if (type !== "participant.answered") return undefined;
-  const { asked, problem }: { asked?: unknown; problem?: unknown } = data;
-  return typeof asked === "number" ? { asked, problem } : undefined;
+function answerOf(data: { readonly asked?: unknown; readonly problem?: unknown }): GivenAnswer {
+  return { asked: typeof data.asked === "number" ? data.asked : 0, problem: data.problem };
+}
+
+function lastAtOf(data: { readonly lastAtMs?: unknown }): number {
+  return typeof data.lastAtMs === "number" ? data.lastAtMs : Number.POSITIVE_INFINITY;
 }

@@ -12,7 +12,7 @@ export async function prepare<State, Own extends SessionEvent>(
   _ask: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const problem = await participant.admission.latch
+  const problem = await participant.admission.readiness
     .until(() => blockersOf(participant).length === 0, signal)
     .then(() => undefined, problemOf);
   const blockers = blockersOf(participant);

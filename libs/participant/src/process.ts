@@ -72,7 +72,7 @@ export async function openParticipant<State, Own extends SessionEvent>(
   spec: RoleSpec<State, Own>,
   endpoint?: string,
 ): Promise<Participant<State, Own>> {
-  return Participant.open(
+  const participant = await Participant.open(
     {
       run: settings.HOLDPOINT_RUN,
       instance: settings.HOLDPOINT_INSTANCE,
@@ -91,6 +91,23 @@ export async function openParticipant<State, Own extends SessionEvent>(
     },
     spec,
   );
+  noticeOutages(connection, participant, (error) => logger.warn({ err: error }, "an outage was not recorded"));
+  return participant;
+}
+
+/** Records how long the broker was away, each time it comes back. */
+function noticeOutages<State, Own extends SessionEvent>(
+  connection: Connection,
+  participant: Participant<State, Own>,
+  failed: (error: unknown) => void,
+): void {
+  let lostAtMs: number | undefined;
+  connection.onStatus(({ type }) => {
+    if (type === "disconnected") lostAtMs ??= participant.clock.nowMs();
+    if (type !== "connected" || lostAtMs === undefined) return;
+    participant.reconnected(lostAtMs).catch(failed);
+    lostAtMs = undefined;
+  });
 }
 
 /** Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2. */
