@@ -107,9 +107,13 @@ export const ResourcesEvent = z.discriminatedUnion("type", [
     sandbox: Token,
     checkpointId: z.string().nullable(),
     digest: Digest,
+    /** The name of the sandbox provider that took it: no other can fork it. */
+    provider: z.string().optional(),
   }),
   event("snapshot.durable", { snapshot: Token }),
   event("snapshot.deleted", { snapshot: Token }),
+  /** No session names it: left by a process that was killed. In the log before it is freed. */
+  event("sandbox.deleted", { sandbox: Token }),
   closed,
 ]);
 export type ResourcesEvent = z.infer<typeof ResourcesEvent>;

@@ -20,7 +20,7 @@ export const RunRequest = z.strictObject({
 export type RunRequest = z.infer<typeof RunRequest>;
 
 /** To the agent and the resources server: a session for an episode. */
-export const SeedRequest = z.strictObject({ ...Episode.shape, sessionId: Token, seed: z.json() });
+export const SeedRequest = z.strictObject({ to, ...Episode.shape, sessionId: Token, seed: z.json() });
 export type SeedRequest = z.infer<typeof SeedRequest>;
 
 export const SeedReply = z.object({

@@ -79,6 +79,12 @@ export class SessionFold<State, E extends SessionEvent> {
     return [...(this.#pending.get(restoreId)?.values() ?? [])];
   }
 
+  /** Every session that may still be asked for: live, fixed by a checkpoint, or of a restore that is not installed yet. */
+  held(): readonly Session<State>[] {
+    const groups = [this.#live, ...this.#fixed.values(), ...this.#pending.values()];
+    return groups.flatMap((sessions) => [...sessions.values()]);
+  }
+
   /** Applies an event of the process's own log or result subject. */
   apply(recorded: Recorded<E>): void {
     const { type } = recorded.event;
@@ -97,7 +103,7 @@ export class SessionFold<State, E extends SessionEvent> {
       }
     } else if (event.type === "restore.installed") this.#install(event.data.checkpointId);
     else if (event.type === "restore.failed") this.#pending.delete(event.data.checkpointId);
-    else if (event.type === "checkpoint.releasing") this.#release(event.data.dropped);
+    else if (event.type === "checkpoint.releasing") this.#release(event.data.kept);
   }
 
   #evolve(episode: Episode, recorded: Recorded<E>): void {
@@ -158,8 +164,9 @@ export class SessionFold<State, E extends SessionEvent> {
     this.#pending.delete(restoreId);
   }
 
-  #release(dropped: readonly string[]): void {
-    for (const checkpointId of dropped) this.#fixed.delete(checkpointId);
+  /** No checkpoint is open at a release: what is not kept was dropped, or was captured and never committed. */
+  #release(kept: readonly string[]): void {
+    for (const checkpointId of this.#fixed.keys()) if (!kept.includes(checkpointId)) this.#fixed.delete(checkpointId);
   }
 }
 
