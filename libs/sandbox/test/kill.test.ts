@@ -1,0 +1,82 @@
+import { dirProvider } from "@holdpoint/sandbox";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, expect, test } from "vitest";
+import { openWith, until } from "./scratch.ts";
+
+const victims: ChildProcess[] = [];
+afterEach(() => {
+  for (const victim of victims.splice(0)) victim.kill("SIGKILL");
+});
+
+function start(root: string, what: string): ChildProcess {
+  const script = fileURLToPath(new URL("victim.ts", import.meta.url));
+  const victim = spawn(process.execPath, [script, root, what], { stdio: ["ignore", "ignore", "inherit"] });
+  victims.push(victim);
+  return victim;
+}
+
+async function kill(victim: ChildProcess): Promise<void> {
+  victim.kill("SIGKILL");
+  await once(victim, "exit");
+}
+
+function runs(pid: string): boolean {
+  const path = `/proc/${pid.trim()}/stat`;
+  return existsSync(path) && !/\) [ZX]/.test(readFileSync(path, "latin1"));
+}
+
+test("a snapshot that kill -9 cuts short is garbage, and its sandbox is as it was", async () => {
+  const { root, folder, provider } = await openWith();
+  for (let index = 0; index < 4000; index += 1) writeFileSync(join(folder, `f${index}`), String(index));
+  const victim = start(root, "snapshot");
+  const temporary = () => readdirSync(join(root, "snapshots")).filter((name) => name.startsWith(".tmp-"));
+  await until(() => temporary().length > 0);
+  expect(await provider.listLeftovers()).toEqual([]); // its owner runs
+  await kill(victim);
+  expect(temporary()).toHaveLength(1);
+
+  const again = await dirProvider({ root });
+  expect(await again.listSnapshots()).toEqual([]);
+  expect(await again.listLeftovers()).toEqual(temporary().map((name) => join(root, "snapshots", name)));
+  await again.removeLeftovers();
+  expect(readdirSync(join(root, "snapshots"))).toEqual([]);
+  expect((await again.snapshot("s", "half")).files).toBe(4001);
+});
+
+test("what a killed process had running in a sandbox is killed when its successor opens the provider", async () => {
+  const { root, folder } = await openWith();
+  const victim = start(root, "exec");
+  const written = (name: string) => existsSync(join(folder, name)) && readFileSync(join(folder, name), "utf8") !== "";
+  await until(() => written("child"));
+  const pids = ["stray", "child"].map((name) => readFileSync(join(folder, name), "utf8"));
+
+  await dirProvider({ root });
+  expect(pids.map(runs)).toEqual([true, true]); // their owner runs
+
+  await kill(victim);
+  expect(pids.map(runs)).toEqual([true, true]);
+  await dirProvider({ root });
+  expect(pids.map(runs)).toEqual([false, false]);
+});
+
+test("a snapshot of a process that still runs is foreign to others, and no longer once it has died", async () => {
+  const { root, provider } = await openWith();
+  await provider.snapshot("s", "mine");
+  const victim = start(root, "exec");
+  await until(() => existsSync(join(root, "sandboxes/s/child")));
+  mkdirSync(join(root, "snapshots/theirs"));
+  const manifest = readFileSync(join(root, "snapshots/mine/manifest.json"), "utf8");
+  const stat = readFileSync(`/proc/${victim.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  const theirs = manifest.replace(/"takenBy":"[^"]*"/, `"takenBy":"${victim.pid}-${stat[19]}"`);
+  writeFileSync(join(root, "snapshots/theirs/manifest.json"), theirs);
+  const foreign = async () =>
+    (await provider.listSnapshots()).map((stored) => `${stored.snapshotId} ${stored.foreign}`);
+  expect(await foreign()).toEqual(["mine false", "theirs true"]);
+  await kill(victim);
+  expect(await foreign()).toEqual(["mine false", "theirs false"]);
+  await dirProvider({ root }); // ends what the victim had started
+});
