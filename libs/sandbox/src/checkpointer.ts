@@ -117,7 +117,10 @@ export class Checkpointer {
       });
       requireTime(signal);
       await this.#record(
-        taken.map(({ order, snapshot: { digest } }) => ({ type: "snapshot.taken", data: { ...order, digest } })),
+        taken.map(({ order, snapshot: { digest, provider } }) => ({
+          type: "snapshot.taken",
+          data: { ...order, digest, provider },
+        })),
       );
       return taken.map(({ snapshot }) => snapshot);
     } finally {

@@ -52,7 +52,11 @@ describe("snapshots of many sandboxes", () => {
     const taken = await checkpointer.snapshot(sandboxes.map((sandbox) => order(sandbox, `c-${sandbox}`)));
     expect(taken.map(({ snapshotId }) => snapshotId)).toEqual(sandboxes.map((sandbox) => `c-${sandbox}`));
     expect(log.map(({ data }) => data)).toEqual(
-      taken.map(({ digest }, index) => ({ ...order(sandboxes[index] ?? "", `c-${sandboxes[index]}`), digest })),
+      taken.map(({ digest }, index) => ({
+        ...order(sandboxes[index] ?? "", `c-${sandboxes[index]}`),
+        digest,
+        provider: "dir",
+      })),
     );
     expect([...checkpointer.index.values()].every(({ durable }) => !durable)).toBe(true);
   });
