@@ -135,6 +135,8 @@ export const ModelEvent = z.discriminatedUnion("type", [
   event("call.delivered", { ...Episode.shape, turn }),
   /** The caller asked again while admission was closed: it does not have the response. */
   event("call.withheld", { ...Episode.shape, turn }),
+  /** Its episode has ended: nobody asks for its calls any more. */
+  closed,
 ]);
 export type ModelEvent = z.infer<typeof ModelEvent>;
 

@@ -1,0 +1,56 @@
+/** The routes of the model server. */
+import { HoldpointError } from "@holdpoint/errors";
+import type { Logger } from "@holdpoint/telemetry";
+import { readCall } from "./chat-request.ts";
+import { completion, errorAnswer, type HttpAnswer } from "./chat-response.ts";
+import type { Handle, HttpCall } from "./http-server.ts";
+import type { ModelCalls } from "./model-calls.ts";
+import type { Policies } from "./policies.ts";
+
+export interface Api {
+  readonly calls: ModelCalls;
+  readonly policies: Policies;
+  readonly logger: Logger;
+}
+
+/** Answers every request, errors included. Neither headers nor bodies are ever logged: they hold credentials and texts. */
+export function apiOf(api: Api): Handle {
+  return async (call) => {
+    try {
+      return await route(api, call);
+    } catch (error) {
+      const answer = errorAnswer(error);
+      const { method, path } = call;
+      if (answer.status === 500) api.logger.error({ err: error, method, path }, "a request failed");
+      return answer;
+    }
+  };
+}
+
+async function route(api: Api, call: HttpCall): Promise<HttpAnswer> {
+  const { method, path } = call;
+  switch (`${method} ${path}`) {
+    case "POST /v1/chat/completions":
+      return complete(api, call);
+    case "GET /v1/models":
+      return { status: 200, body: modelList(api.policies.names) };
+    case "GET /health":
+      return { status: 200, body: { status: "ok" } };
+    default:
+      throw new HoldpointError(
+        "not_found",
+        `no ${method} ${path}; there are POST /v1/chat/completions, GET /v1/models, GET /health`,
+      );
+  }
+}
+
+async function complete({ calls }: Api, { headers, body, signal }: HttpCall): Promise<HttpAnswer> {
+  const call = readCall(headers, body, signal);
+  const { row, text } = await calls.answer(call);
+  const named = { rollout: call.episode.rollout, model: call.request.model };
+  return { status: 200, headers: { "x-holdpoint-turn": String(row.turn) }, body: completion(named, row, text) };
+}
+
+function modelList(names: readonly string[]): object {
+  return { object: "list", data: names.map((id) => ({ id, object: "model", created: 0, owned_by: "holdpoint" })) };
+}

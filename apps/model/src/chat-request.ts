@@ -1,0 +1,83 @@
+/** A request for a chat completion, as it comes over HTTP: who asks, for which call, and what. */
+import { HoldpointError } from "@holdpoint/errors";
+import { parseJson } from "@holdpoint/eventsourcing";
+import { sha256 } from "@holdpoint/participant";
+import { ChatMessage } from "@holdpoint/repair";
+import { type Digest, type Episode, Token } from "@holdpoint/schemas";
+import type { IncomingHttpHeaders } from "node:http";
+import * as z from "zod";
+
+/** What of OpenAI's request is used; the rest is let through, and is part of the request's digest. */
+const ChatRequest = z.looseObject({
+  model: z.string().min(1),
+  messages: z.array(ChatMessage).min(1),
+  seed: z.int().nullish(),
+  stream: z.boolean().nullish(),
+  n: z.int().nullish(),
+});
+export type ChatRequest = z.infer<typeof ChatRequest>;
+
+const whole = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,8})$/, "expected a whole number from 0")
+  .transform(Number);
+
+const IdentityHeaders = z.object({
+  "x-holdpoint-rollout": Token,
+  "x-holdpoint-attempt": whole,
+  "x-holdpoint-turn": whole.optional(),
+  "x-holdpoint-aware": z.enum(["0", "1"]).default("0"),
+});
+
+export interface PolicyCall {
+  readonly episode: Episode;
+  /** undefined: the caller does not name its turns; it is known by its request. */
+  readonly turn: number | undefined;
+  /** Whether the caller understands that a refusal means to park. */
+  readonly aware: boolean;
+  readonly request: ChatRequest;
+  /** Of the whole body, so that only a byte-identical repeat is the same request. */
+  readonly digest: Digest;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The call that `headers` and `body` make.
+ *
+ * @throws HoldpointError `rollout_id_required` without identity; `invalid_request` where they are malformed, or ask for what
+ *   this server cannot do
+ */
+export function readCall(headers: IncomingHttpHeaders, body: Uint8Array, signal: AbortSignal): PolicyCall {
+  const { episode, turn, aware } = readIdentity(headers);
+  const json = parseJson(body);
+  if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
+  const request = ChatRequest.safeParse(json.value);
+  if (!request.success) throw new HoldpointError("invalid_request", z.prettifyError(request.error));
+  refuseUnsupported(request.data);
+  return { episode, turn, aware, request: request.data, digest: sha256(new TextDecoder().decode(body)), signal };
+}
+
+function readIdentity(headers: IncomingHttpHeaders): Pick<PolicyCall, "episode" | "turn" | "aware"> {
+  if (headers["x-holdpoint-rollout"] === undefined || headers["x-holdpoint-attempt"] === undefined) {
+    const expected = "expected the headers x-holdpoint-rollout (its id) and x-holdpoint-attempt (0, 1, …)";
+    throw new HoldpointError("rollout_id_required", `a policy call belongs to a rollout: ${expected}`);
+  }
+  const identity = IdentityHeaders.safeParse(headers);
+  if (!identity.success) throw new HoldpointError("invalid_request", z.prettifyError(identity.error));
+  const { data } = identity;
+  return {
+    episode: { rollout: data["x-holdpoint-rollout"], attempt: data["x-holdpoint-attempt"] },
+    turn: data["x-holdpoint-turn"],
+    aware: data["x-holdpoint-aware"] === "1",
+  };
+}
+
+function refuseUnsupported({ stream, n }: ChatRequest): void {
+  if (stream === true) {
+    throw new HoldpointError("invalid_request", "stream is not supported yet: leave `stream` out, or set it to false");
+  }
+  if (typeof n === "number" && n !== 1) {
+    throw new HoldpointError("invalid_request", `n is ${n}, and one choice is all there is: leave \`n\` out`);
+  }
+}

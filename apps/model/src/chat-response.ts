@@ -1,0 +1,67 @@
+/** What goes back, in the shapes of OpenAI's chat completions. */
+import { type ErrorCode, HoldpointError } from "@holdpoint/errors";
+import type { LedgerRow } from "@holdpoint/ledger";
+import { AssistantMessage } from "@holdpoint/repair";
+import * as z from "zod";
+
+export interface HttpAnswer {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: object;
+}
+
+/** A message with its keys in their order, so that it has the same digest at both ends. */
+const WrittenMessage = z.record(z.string(), z.unknown());
+
+/**
+ * The completion whose assistant message is `text`. A call that is asked again gets the same bytes; so no clock is in it, and
+ * no attempt.
+ */
+export function completion(call: { readonly rollout: string; readonly model: string }, row: LedgerRow, text: string) {
+  const { promptTokens, completionTokens } = row;
+  const message = WrittenMessage.parse(JSON.parse(text));
+  const callsTools = (AssistantMessage.parse(message).tool_calls ?? []).length > 0;
+  return {
+    id: `chatcmpl-${call.rollout}-${row.turn}`,
+    object: "chat.completion",
+    created: 0,
+    model: call.model,
+    choices: [{ index: 0, message, logprobs: null, finish_reason: callsTools ? "tool_calls" : "stop" }],
+    usage: {
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+      total_tokens: promptTokens + completionTokens,
+    },
+  };
+}
+
+const statuses: Readonly<Record<ErrorCode, number>> = {
+  invalid_request: 400,
+  rollout_id_required: 400,
+  unauthorized: 401,
+  not_found: 404,
+  session_conflict: 409,
+  stale_attempt: 409,
+  stale_checkpoint: 409,
+  checkpoint_conflict: 409,
+  invalid_phase: 409,
+  restart_in_scope: 409,
+  invalid_checkpoint_state: 409,
+  admission_closed: 503,
+  unavailable: 503,
+  deadline_exceeded: 504,
+};
+
+/** An error as OpenAI's clients read it, with our code. What is not ours is a bug, and its text stays here. */
+export function errorAnswer(error: unknown): HttpAnswer {
+  if (!HoldpointError.is(error)) return errorBody(500, "internal_error", "internal error; the server's log says more");
+  const { code, message, disposition } = error;
+  // OpenAI's clients repeat a 409 by themselves unless they are told not to.
+  const headers = disposition === "retry" ? { "retry-after": "1" } : { "x-should-retry": "false" };
+  return { ...errorBody(statuses[code], code, message), headers };
+}
+
+function errorBody(status: number, code: string, message: string): HttpAnswer {
+  const type = status < 500 ? "invalid_request_error" : "server_error";
+  return { status, body: { error: { message, type, param: null, code } } };
+}
