@@ -15,6 +15,7 @@ export const StreamPromise = z.object({
   replicas: z.int().positive(),
   persistMode: z.string(),
 });
+export type StreamPromise = z.infer<typeof StreamPromise>;
 
 /** The operations that participants are asked for. */
 export const Asked = z.enum([

@@ -1,2 +1,28 @@
-/** Checkpoints as pure decisions: what the coordinator asks, what stands, what a participant may do meanwhile. */
-export * from "./participant.ts";
+/**
+ * Checkpoints as pure decisions: what the coordinator asks, what stands, what a participant may do meanwhile.
+ *
+ * The coordinator's loop is `advance` for each message of the stream, and `react` until it waits. A participant's is `evolveGate`.
+ */
+export { graceMs } from "./asks.ts";
+export { cleanUpMs } from "./commands.ts";
+export { isLeader, react } from "./coordinator.ts";
+export type { Context, Decision, Planned } from "./decision.ts";
+export { anchorOf, type Author, draftsOf } from "./drafts.ts";
+export { advance } from "./evolve.ts";
+export { maxCommandBytes } from "./input.ts";
+export { phaseMachine, phaseTable } from "./machine.ts";
+export {
+  answered,
+  type Ask,
+  type Closure,
+  evolveGate,
+  type GivenAnswer,
+  initialGate,
+  isRefused,
+  isStale,
+  type Obligation,
+  obligationsOf,
+  type ParticipantGate,
+} from "./participant.ts";
+export { maxProcesses } from "./prepare.ts";
+export { type CoordinatorState, initialState } from "./state.ts";

@@ -116,12 +116,12 @@ const handlers: Handlers<ParticipantGate> = {
   "checkpoint.released": (gate, { command }) => withoutAsksOf(gate, command),
 };
 
-/** A later ask of the same operation and id takes the place of an earlier one. A stale id is asked only to resume. */
+/** A later ask to prepare or capture the same id takes the place of an earlier one. A stale id is asked only for its end. */
 function asked(gate: ParticipantGate, ask: Ask, { sequence, timeMs }: Place): ParticipantGate {
   const { operation, checkpointId } = ask;
   if (checkpointId === null) return owing(gate, { sequence, askedAtMs: timeMs, ask });
   if (gate.stale.has(checkpointId) && operation !== "resume" && operation !== "release") return gate;
-  const asks = gate.asks.filter((other) => !isSame(other.ask, ask));
+  const asks = gate.asks.filter((other) => !isSuperseded(other.ask, ask));
   const next = owing({ ...gate, asks }, { sequence, askedAtMs: timeMs, ask });
   if (operation === "prepare") return { ...next, closed: { checkpointId, kind: "checkpoint" } };
   if (operation === "restore") return { ...next, closed: { checkpointId, kind: "restore" } };
@@ -129,8 +129,9 @@ function asked(gate: ParticipantGate, ask: Ask, { sequence, timeMs }: Place): Pa
   return next;
 }
 
-function isSame(one: Ask, other: Ask): boolean {
-  return one.operation === other.operation && one.checkpointId === other.checkpointId;
+function isSuperseded(earlier: Ask, { operation, checkpointId }: Ask): boolean {
+  const isRepeatable = operation === "prepare" || operation === "capture";
+  return isRepeatable && earlier.operation === operation && earlier.checkpointId === checkpointId;
 }
 
 function owing(gate: ParticipantGate, obligation: Obligation): ParticipantGate {

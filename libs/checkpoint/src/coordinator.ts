@@ -1,0 +1,111 @@
+/**
+ * What the coordinator does next: `react` looks at the folded state and gives one decision. It is asked again after each, with
+ * everything that it has appended folded in, so that whoever takes over after a crash goes on where the log ends.
+ *
+ * The order: repeat who joined and left; refuse what could not be read; go on with the commands under way, oldest first; then decide
+ * the next command. Where nothing of that is due: wait.
+ */
+import type { ControlEvent } from "@holdpoint/schemas";
+import { admitCapture, stepCapture } from "./capture.ts";
+import { admitCommit, stepCommit } from "./commit.ts";
+import { admitCheckpoint, stepCheckpoint } from "./composite.ts";
+import { answer, append, control, type Context, type Decision, idle, asProblem, refuse } from "./decision.ts";
+import { fence } from "./fences.ts";
+import { type ByOperation, byOperation } from "./orders.ts";
+import { admitPrepare, stepPrepare } from "./prepare.ts";
+import { admitProceed, stepProceed } from "./proceed.ts";
+import { mirrorEvents } from "./processes.ts";
+import { admitRelease, stepRelease } from "./release.ts";
+import { admitRestore, stepRestore } from "./restore.ts";
+import { admitResume, stepResume } from "./resume.ts";
+import { admitForget, admitRetire, stepForget, stepRetire } from "./retire.ts";
+import type { CoordinatorState, Op, Queued, Unreadable } from "./state.ts";
+import { statusOf } from "./status.ts";
+
+const admissions: ByOperation<[Context, Queued], Decision> = {
+  discover: (order, { state }, { sequence }) => answer(sequence, order.operation, statusOf(state)),
+  status: (order, { state }, { sequence }) => answer(sequence, order.operation, statusOf(state)),
+  prepare: admitPrepare,
+  renew: (_order, _context, queued) => {
+    const words =
+      "this coordinator keeps no leases: what is open stays open until it is resumed, so there is nothing to renew";
+    return refuse(queued, asProblem("invalid_phase", words));
+  },
+  capture: admitCapture,
+  proceed: admitProceed,
+  commit: admitCommit,
+  checkpoint: admitCheckpoint,
+  resume: admitResume,
+  restore: admitRestore,
+  retire: admitRetire,
+  forget: admitForget,
+  release: admitRelease,
+};
+
+/** These are answered or refused when they arrive, and never under way. */
+const never = (): Decision => idle;
+
+const steps: ByOperation<[Context, Op], Decision> = {
+  discover: never,
+  status: never,
+  prepare: stepPrepare,
+  renew: never,
+  capture: stepCapture,
+  proceed: stepProceed,
+  commit: stepCommit,
+  checkpoint: stepCheckpoint,
+  resume: stepResume,
+  restore: stepRestore,
+  retire: stepRetire,
+  forget: stepForget,
+  release: stepRelease,
+};
+
+/** The next decision. Pure: the same context gives the same decision. */
+export function react(context: Context): Decision {
+  const { state } = context;
+  const mirrored = mirrorEvents(state);
+  if (mirrored.length > 0) return append(control(...mirrored));
+  if (state.unreadable.length > 0) return append(control(...refusals(state.unreadable)));
+  const decisions = [...state.ops.values()].map((op) => step(context, op));
+  const due = decisions.find(({ kind }) => kind !== "wait");
+  if (due !== undefined) return due;
+  const [queued] = state.queue.values();
+  return queued === undefined ? soonest(decisions) : admit(context, queued);
+}
+
+function soonest(decisions: readonly Decision[]): Decision {
+  const instants = decisions.flatMap((decision) => (decision.kind === "wait" ? [decision.untilMs] : []));
+  return { kind: "wait", untilMs: Math.min(Number.POSITIVE_INFINITY, ...instants) };
+}
+
+function step(context: Context, op: Op): Decision {
+  if (op.joins === undefined) return byOperation(steps, op.order, context, op);
+  return op.joinedOutcome === undefined ? idle : joined(op.command, op.joinedOutcome);
+}
+
+/** The outcome of the command that this one joined, under its own number. */
+function joined(command: number, outcome: NonNullable<Op["joinedOutcome"]>): Decision {
+  const answered = control({ type: "command.answered", data: { command } });
+  return append(answered, { to: "outcome", outcome: { ...outcome, command } });
+}
+
+function admit(context: Context, queued: Queued): Decision {
+  if (!queued.read.ok) return refuse(queued, queued.read.problem);
+  const { command } = queued.read;
+  return fence(context, queued, command) ?? byOperation(admissions, command, context, queued);
+}
+
+/** The most messages refused at once; the rest follows. */
+const refusedAtOnce = 100;
+
+/** One for each message, however much of it could not be read. */
+function refusals(unreadable: readonly Unreadable[]): ControlEvent[] {
+  const bySequence = new Map(unreadable.map((each) => [each.sequence, each]));
+  return [...bySequence.values()].slice(0, refusedAtOnce).map((data) => ({ type: "input.refused", data }));
+}
+
+/** Whether `incarnation` is the coordinator that decides, as far as the log is read. */
+export function isLeader({ leader }: CoordinatorState, incarnation: string): boolean {
+  return leader === incarnation;
+}

@@ -1,0 +1,49 @@
+/** Decisions as messages for the log: bodies, ids, and what each of them expects. */
+import { type Draft, encodeEvents, type StoredMessage } from "@holdpoint/eventsourcing";
+import { controlSubject, type Event, outcomeSubject } from "@holdpoint/schemas";
+import type { Planned } from "./decision.ts";
+import type { CoordinatorState } from "./state.ts";
+
+/** Who writes, and what makes its message ids unique: a number that it never uses twice. */
+export interface Author {
+  readonly incarnation: string;
+  readonly number: number;
+}
+
+/** The messages of one append, in order. Only the first control message may leave its expectation open. */
+export function draftsOf(state: CoordinatorState, messages: readonly Planned[], author: Author): Draft[] {
+  return messages.map((planned, at) => draftOf(state, planned, author, `${author.incarnation}.${author.number}.${at}`));
+}
+
+function draftOf(state: CoordinatorState, planned: Planned, { incarnation }: Author, messageId: string): Draft {
+  const { run, controlSequence } = state;
+  switch (planned.to) {
+    case "control": {
+      const subject = controlSubject(run);
+      const expected = planned.expects ?? { subject, sequence: controlSequence };
+      return { subject, messageId, expected, ...encodeEvents(incarnation, planned.events) };
+    }
+    case "outcome": {
+      const subject = outcomeSubject(run, planned.outcome.command);
+      return { subject, messageId, expected: { subject, sequence: 0 }, body: JSON.stringify(planned.outcome) };
+    }
+    case "log": {
+      const fence: Event = { type: "participant.fenced", data: { command: planned.command } };
+      return { subject: planned.subject, messageId, expected: planned.expects, ...encodeEvents(incarnation, [fence]) };
+    }
+  }
+}
+
+/**
+ * The digest of a message as it rests in the stream (L15): another body, writer, place or time is another message.
+ *
+ * @param hash SHA-256 of a text's UTF-8 bytes, in lower-case hexadecimal digits
+ */
+export function anchorOf(
+  { sequence, subject, messageId, timeMs, body }: StoredMessage,
+  hash: (text: string) => string,
+): string {
+  return hash(JSON.stringify([sequence, subject, messageId, timeMs, decoder.decode(body)]));
+}
+
+const decoder = new TextDecoder();

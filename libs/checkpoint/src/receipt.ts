@@ -1,0 +1,93 @@
+/**
+ * The receipt of a restore: for each process what the checkpoint says of it, what it found, and what became of each rollout. It is
+ * written whether the restore succeeded or not; an incomplete restore is refused unless it was asked for.
+ */
+import type { Assignment, Episode, ReceiptEntry } from "@holdpoint/schemas";
+import { answersTo } from "./asks.ts";
+import { emptyDigest } from "./capture.ts";
+import { distinct, episodeKey, type OrderOf } from "./orders.ts";
+import { expectedOf, processKey } from "./processes.ts";
+import type { Answer, CoordinatorState, Op, Open, Process, Restorable } from "./state.ts";
+
+/** The restore that `op` is, or was before it resumed. */
+function restoreOf(state: CoordinatorState, op: Op): Open["restore"] {
+  return op.past?.restore ?? state.open?.restore;
+}
+
+function sourceOf(state: CoordinatorState, op: Op): Restorable | undefined {
+  return state.restorable.get(restoreOf(state, op)?.source ?? "");
+}
+
+function replacements(assignments: readonly Assignment[]): readonly Episode[] {
+  return assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt }));
+}
+
+export function receiptOf(state: CoordinatorState, op: Op): ReceiptEntry[] {
+  const answers = new Map(answersTo(state, op, "restore").map(({ process: { key }, answer }) => [key, answer]));
+  const leftOut = leftOutOf(state, op, accountedIn(answers));
+  return expectedOf(state).map((process) => {
+    const { role, instance, worker, key } = process;
+    const answer = answers.get(key);
+    const expected = expectedDigest(state, op, process);
+    const found = answer?.problem === undefined ? foundDigest(answer) : null;
+    const [continued, restarted] = [answer?.installed ?? [], answer?.restarts ?? []];
+    return { role, instance, worker, expected, found, continued: [...continued], restarted: [...restarted], leftOut };
+  });
+}
+
+/** The episodes that somebody installed, or said to start over. */
+function accountedIn(answers: ReadonlyMap<string, Answer>): ReadonlySet<string> {
+  return new Set(
+    [...answers.values()].flatMap(({ installed, restarts }) => [...installed, ...restarts]).map(episodeKey),
+  );
+}
+
+/** Of the checkpoint's rollouts: those that the restore did not ask for, and those that nobody installed. */
+function leftOutOf(state: CoordinatorState, op: Op, accounted: ReadonlySet<string>): ReceiptEntry["leftOut"] {
+  const assignments = restoreOf(state, op)?.assignments ?? [];
+  const asked = new Set(assignments.map(({ rollout }) => rollout));
+  const notAsked = (sourceOf(state, op)?.scope ?? []).filter(({ rollout }) => !asked.has(rollout));
+  const nowhere = replacements(assignments).filter((episode) => !accounted.has(episodeKey(episode)));
+  return [
+    ...notAsked.map(({ rollout, attempt }) => ({ rollout, attempt, why: "not in the scope of this restore" })),
+    ...nowhere.map(({ rollout, attempt }) => ({ rollout, attempt, why: "no participant installed it" })),
+    ...notHeld(state, op),
+  ];
+}
+
+/** Rollouts that the restore names and the checkpoint does not hold. */
+function notHeld(state: CoordinatorState, { order, ...op }: Op): ReceiptEntry["leftOut"] {
+  if (order.operation !== "restore" || order.scope === undefined) return [];
+  const held = new Set(sourceOf(state, { order, ...op })?.scope.map(({ rollout }) => rollout));
+  return order.scope
+    .filter((rollout) => !held.has(rollout))
+    .map((rollout) => ({ rollout, attempt: 0, why: "not in the checkpoint" }));
+}
+
+function expectedDigest(state: CoordinatorState, op: Op, { key }: Process): string | null {
+  const holding = sourceOf(state, op)?.holdings.find((other) => processKey(other) === key);
+  return holding?.digest ?? null;
+}
+
+/** A process that answers no digest holds nothing. */
+function foundDigest(answer: Answer | undefined): string | null {
+  return answer === undefined ? null : (answer.digest ?? emptyDigest);
+}
+
+/** Why what was installed is not what the checkpoint names; empty where it is, or where an incomplete restore was asked for. */
+export function incompleteness(state: CoordinatorState, op: Op, { allowIncomplete }: OrderOf<"restore">): string[] {
+  const receipt = receiptOf(state, op);
+  const differing = receipt
+    .filter(({ expected, found }) => expected !== null && expected !== found)
+    .map((entry) => `${processKey(entry)} should hold ${entry.expected} and found ${entry.found ?? "nothing"}`);
+  if (allowIncomplete === true) return differing;
+  const missing = (receipt[0]?.leftOut ?? [])
+    .filter(({ why }) => why === "no participant installed it")
+    .map(({ rollout, attempt, why }) => `${rollout} attempt ${attempt}: ${why}`);
+  return [...differing, ...missing];
+}
+
+/** Attempts that a participant cannot go on with: they start over from their input. */
+export function restartsIn(receipt: readonly ReceiptEntry[]): Episode[] {
+  return distinct(receipt.flatMap(({ restarted }) => restarted));
+}
