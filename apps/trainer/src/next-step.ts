@@ -117,9 +117,9 @@ export interface WayBack {
 /**
  * The way back to a checkpoint that holds `scope` and was saved with `state`.
  *
- * A rollout that is trained in these weights, or whose result was saved with them, is left alone. What the checkpoint holds is
- * restored. Of the others a result stands where it came from a policy that these weights have; everything else is given up
- * and runs again.
+ * A rollout that is trained in these weights, or has a result that stands, is left alone: its result is in the stream, and
+ * came from a policy that these weights have. Of the others what the checkpoint holds is continued, and everything else runs
+ * again; what still ran of them is given up first.
  */
 export function wayBack(
   { groups, state, attempts }: Situation,
@@ -127,19 +127,21 @@ export function wayBack(
   known: ReadonlyMap<string, KnownRollout>,
 ): WayBack {
   const held = new Set(scope.map(({ rollout }) => rollout));
-  const open = groups.flatMap((group) => group.rollouts.map(({ rolloutId }) => ({ group, rollout: rolloutId })));
-  const undone = open.filter(
-    ({ rollout }) => !isTrained(state, rollout) && resultOf(state, attempts, rollout) === undefined,
-  );
-  const restored = undone.filter(({ rollout }) => held.has(rollout)).map(({ rollout }) => rollout);
-  const retired = undone.flatMap(({ rollout, group }) => {
-    const { highest, results } = known.get(rollout) ?? { highest: -1, results: [] };
-    const attempt = attempts.attemptOf(rollout);
-    if (highest < attempt) return []; // retired before
-    const stands = results.some((result) => result.attempt === attempt) && group.policyVersion <= state.version;
-    return stands && !held.has(rollout) ? [] : [{ rollout, attempt: highest }];
-  });
-  return { retired, restored };
+  const undone = groups
+    .flatMap(({ policyVersion, rollouts }) => rollouts.map(({ rolloutId }) => ({ policyVersion, rollout: rolloutId })))
+    .filter(({ rollout, policyVersion }) => {
+      if (isTrained(state, rollout) || resultOf(state, attempts, rollout) !== undefined) return false;
+      const attempt = attempts.attemptOf(rollout);
+      const ended = known.get(rollout)?.results.some((result) => result.attempt === attempt) ?? false;
+      return !ended || policyVersion > state.version;
+    });
+  return {
+    restored: undone.filter(({ rollout }) => held.has(rollout)).map(({ rollout }) => rollout),
+    retired: undone.flatMap(({ rollout }) => {
+      const highest = known.get(rollout)?.highest ?? -1;
+      return highest < attempts.attemptOf(rollout) ? [] : [{ rollout, attempt: highest }];
+    }),
+  };
 }
 
 /** @throws HoldpointError `invalid_request` where the files belong to a run with another plan */

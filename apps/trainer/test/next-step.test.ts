@@ -12,6 +12,7 @@ function undisturbed(failing: ReadonlySet<string> = new Set()): readonly number[
 }
 
 const accident = fc.oneof(
+  { weight: 16, arbitrary: fc.record({ kind: fc.constant("round" as const), choice: fc.nat(20) }) },
   { weight: 6, arbitrary: fc.constant({ kind: "dispatch" as const, choice: 0 }) },
   { weight: 8, arbitrary: fc.record({ kind: fc.constant("end" as const), choice: fc.nat(20) }) },
   { weight: 8, arbitrary: fc.constant({ kind: "consume" as const, choice: 0 }) },
@@ -55,7 +56,7 @@ test("[F7] [A9] the weights are the same whichever episodes fail or lack a row, 
         rollouts.filter((rollout) => failing.has(rollout)),
       );
     }),
-    { numRuns: 200 },
+    { numRuns: 300 },
   );
 });
 

@@ -183,11 +183,16 @@ export class World {
   finish(): void {
     for (let round = 0; !this.isDone; round++) {
       if (round > 10_000) throw new Error("the run does not end");
-      this.dispatch();
-      this.end(0);
-      this.consume();
-      this.train();
+      this.round(0);
     }
+  }
+
+  /** Everything goes on a little. */
+  round(choice: number): void {
+    this.dispatch();
+    this.end(choice);
+    this.consume();
+    this.train();
   }
 
   get #situation(): Situation {
