@@ -1,0 +1,180 @@
+/** A participant's process without a process: it obeys its gate, and answers as it is told. */
+import {
+  answered,
+  type Ask,
+  evolveGate,
+  initialGate,
+  obligationsOf,
+  type ParticipantGate,
+} from "@holdpoint/checkpoint";
+import { decodeEvents, encodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
+import {
+  ControlEvent,
+  controlSubject,
+  type Edges,
+  type Episode,
+  type Event,
+  logSubject,
+  type Mode,
+  ParticipantEvent,
+  resultSubject,
+  type Role,
+} from "@holdpoint/schemas";
+import { createHash } from "node:crypto";
+
+export interface Session extends Episode {
+  readonly edges?: Edges;
+}
+
+type AnswerData = Extract<ParticipantEvent, { type: "participant.answered" }>["data"];
+export type Reply = Partial<AnswerData>;
+
+/** What a process answers to an ask instead of its default; undefined: it stays silent. */
+export type Behaviour = (ask: Ask, process: SimulatedProcess) => Reply | undefined;
+
+const controlEvents = eventSchema(ControlEvent);
+
+/** SHA-256 of a text, as digests in the log are. */
+export function digest(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+export interface ProcessOptions {
+  readonly role: Role;
+  readonly instance: string;
+  readonly worker: string;
+  readonly mode: Mode;
+}
+
+export class SimulatedProcess {
+  readonly options: ProcessOptions;
+  readonly subject: string;
+  readonly #run: string;
+  readonly #log: EventLog;
+  gate: ParticipantGate;
+  incarnation = 0;
+  end = 0;
+  /** The sequence of its announcement: everything up to it, it has folded by itself. */
+  startedAt = 0;
+  fenced = false;
+  dead = false;
+  sessions: Session[] = [];
+  restarts: Episode[] = [];
+  behaviour: Partial<Record<Ask["operation"], Behaviour>> = {};
+  /** Every ask that was obeyed, in order. */
+  readonly obeyed: Ask[] = [];
+  #number = 0;
+
+  constructor(run: string, log: EventLog, options: ProcessOptions) {
+    this.#run = run;
+    this.#log = log;
+    this.options = options;
+    this.subject = logSubject(run, options);
+    this.gate = initialGate(options.role);
+  }
+
+  /** Begins a life: fences the one before, and folds control and its own answers again. */
+  async start(): Promise<void> {
+    this.incarnation += 1;
+    this.fenced = false;
+    this.dead = false;
+    this.end = (await this.#log.lastOn(this.subject))?.sequence ?? 0;
+    const { mode, role } = this.options;
+    await this.say({ type: "participant.announced", data: { mode, endpoint: null, lastAtMs: null } });
+    this.gate = initialGate(role);
+    const subjects = [controlSubject(this.#run), this.subject];
+    this.startedAt = this.end;
+    await this.#log.read({ upTo: this.end, subjects }, (message) => this.see(message));
+  }
+
+  kill(): void {
+    this.dead = true;
+  }
+
+  async leave(): Promise<void> {
+    await this.say({ type: "participant.left", data: {} });
+    this.dead = true;
+  }
+
+  /** Appends to its own log; a refused append means that it is fenced. */
+  async say(...events: readonly Event[]): Promise<boolean> {
+    return this.#append(this.subject, events);
+  }
+
+  /** Appends to its result subject, under the fence of its log. */
+  async result(...events: readonly Event[]): Promise<boolean> {
+    const { role, instance, worker } = this.options;
+    return this.#append(resultSubject(this.#run, { role, instance, worker }), events);
+  }
+
+  async #append(subject: string, events: readonly Event[]): Promise<boolean> {
+    this.#number += 1;
+    const incarnation = `${this.options.instance}-${this.incarnation}`;
+    const messageId = `${this.subject}-${this.incarnation}-${this.#number}`;
+    const expected = { subject: this.subject, sequence: this.end };
+    const done = await this.#log.append({ subject, messageId, expected, ...encodeEvents(incarnation, events) });
+    if (!done.stored) this.fenced = true;
+    else if (subject === this.subject) this.end = done.sequence;
+    return done.stored;
+  }
+
+  /** Folds a message of the stream. */
+  see(message: StoredMessage): void {
+    if (message.subject === controlSubject(this.#run)) {
+      for (const recorded of decodeEvents(message, controlEvents).events) this.gate = evolveGate(this.gate, recorded);
+    }
+    if (message.subject !== this.subject) return;
+    for (const { event } of decodeEvents(message, eventSchema(ParticipantEvent)).events) {
+      if (event.type === "participant.answered") this.gate = answered(this.gate, event.data);
+    }
+  }
+
+  /** Obeys the next ask that it does not meet with silence; false where there is none. */
+  async obey(): Promise<boolean> {
+    if (this.dead || this.fenced) return false;
+    for (const { sequence, ask } of obligationsOf(this.gate)) {
+      const reply = (this.behaviour[ask.operation] ?? defaultReply)(ask, this);
+      if (reply === undefined) continue;
+      const { operation, checkpointId } = ask;
+      const data = { asked: sequence, operation, checkpointId, ...reply };
+      if (operation === "capture" && reply.problem === undefined) await this.#capture(ask);
+      this.obeyed.push(ask);
+      await this.say({ type: "participant.answered", data });
+      return true;
+    }
+    return false;
+  }
+
+  async #capture({ scope = [], checkpointId }: Ask): Promise<void> {
+    const events = this.inScope(scope).map(({ rollout, attempt, edges = {} }) => {
+      const data = { rollout, attempt, checkpointId, digest: digest(`${rollout}${attempt}`), edges };
+      return { type: "session.captured", data };
+    });
+    if (events.length > 0) await this.say(...events);
+  }
+
+  inScope(scope: readonly Episode[]): readonly Session[] {
+    return this.sessions.filter((session) => {
+      return scope.some(({ rollout, attempt }) => rollout === session.rollout && attempt === session.attempt);
+    });
+  }
+}
+
+const replies: Partial<Record<Ask["operation"], Behaviour>> = {
+  prepare: (_ask, { sessions, restarts }) => {
+    const continued = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
+    return { blockers: [], blockerCount: 0, restarts, continued };
+  },
+  capture: ({ scope = [] }, process) => {
+    const { length } = process.inScope(scope);
+    return { digest: digest(`held by ${process.subject}`), sessions: length };
+  },
+  restore: ({ assignments = [] }, process) => {
+    const installed = assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt }));
+    return { digest: digest(`held by ${process.subject}`), installed };
+  },
+};
+
+function defaultReply(ask: Ask, process: SimulatedProcess): Reply | undefined {
+  return (replies[ask.operation] ?? (() => ({})))(ask, process);
+}

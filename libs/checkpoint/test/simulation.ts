@@ -1,0 +1,219 @@
+/** A whole run in memory: the stream, a coordinator that may be killed at any point, and participants that obey. */
+import {
+  advance,
+  anchorOf,
+  type CoordinatorState,
+  type Decision,
+  draftsOf,
+  initialState,
+  isLeader,
+  react,
+} from "@holdpoint/checkpoint";
+import { decodeEvents, encodeEvents, eventSchema, MemoryLog, parseJson, type Recorded } from "@holdpoint/eventsourcing";
+import { ControlEvent, controlSubject, type Operation, Outcome, outcomeSubject } from "@holdpoint/schemas";
+import { expect } from "vitest";
+import { digest, type ProcessOptions, type Session, SimulatedProcess } from "./simulated-process.ts";
+
+export const run = "demo";
+export const controlEvents = eventSchema(ControlEvent);
+const promise = { serverVersion: "2.15.1", syncAlways: true, replicas: 1, persistMode: "default" };
+
+export class Simulation {
+  nowMs = 1_000_000;
+  log = new MemoryLog(`HP_${run}`, () => this.nowMs);
+  state: CoordinatorState = initialState(run, this.log.stream);
+  readonly processes: SimulatedProcess[] = [];
+  /** Called after each append of the coordinator with how many there were; true: it is killed there. */
+  killAfter: (appends: number) => boolean = () => false;
+  appends = 0;
+  #incarnation = 0;
+  #number = 0;
+  #anchors = new Map<number, string | undefined>();
+  #readTo = 0;
+
+  /** Takes over as a coordinator that knows nothing: folds the stream, and fences the one before. */
+  async takeOver(): Promise<void> {
+    this.#incarnation += 1;
+    this.#anchors = new Map();
+    this.#readTo = 0;
+    this.state = initialState(run, this.log.stream);
+    await this.#fold();
+    const event = { type: "coordinator.started", data: { incarnation: this.incarnation, promise } };
+    const expected = { subject: controlSubject(run), sequence: this.state.controlSequence };
+    const messageId = `${this.incarnation}-start`;
+    await this.log.append({
+      subject: controlSubject(run),
+      messageId,
+      expected,
+      ...encodeEvents(this.incarnation, [event]),
+    });
+    await this.#fold();
+  }
+
+  get incarnation(): string {
+    return `coordinator-${this.#incarnation}`;
+  }
+
+  async join(
+    ...options: readonly (Partial<ProcessOptions> & Pick<ProcessOptions, "role">)[]
+  ): Promise<SimulatedProcess[]> {
+    const joined: SimulatedProcess[] = [];
+    for (const option of options) {
+      const full = { instance: `${option.role}1`, worker: "0", mode: "exported" as const, ...option };
+      const process = new SimulatedProcess(run, this.log, full);
+      await process.start();
+      this.processes.push(process);
+      joined.push(process);
+    }
+    return joined;
+  }
+
+  /** Appends a command, as `nats pub` would; its sequence names it. */
+  async command(operation: Operation | (string & {}), body: unknown): Promise<number> {
+    return this.raw(`hp.${run}.cmd.${operation}`, typeof body === "string" ? body : JSON.stringify(body));
+  }
+
+  /** Appends a message without any expectation that matters. */
+  async raw(subject: string, body: string, controlPlane = false): Promise<number> {
+    this.#number += 1;
+    const expected = { subject: outcomeSubject(run, 0), sequence: 0 };
+    const done = await this.log.append({ subject, body, messageId: `raw-${this.#number}`, controlPlane, expected });
+    if (!done.stored) throw new Error(`not stored: ${subject}`);
+    return done.sequence;
+  }
+
+  /** Runs until nobody has anything to do before time passes; gives the instant until which the coordinator waits. */
+  async settle(): Promise<number> {
+    for (let rounds = 0; rounds < 100_000; rounds++) {
+      await this.#fold();
+      const decision = react({ state: this.state, nowMs: this.nowMs, anchors: this.#anchors });
+      const obeyed = await this.#obey();
+      if (decision.kind !== "wait") await this.#act(decision);
+      else if (!obeyed) return decision.untilMs;
+    }
+    throw new Error("it never settles");
+  }
+
+  async #obey(): Promise<boolean> {
+    const before = await this.log.lastSequence();
+    for (const process of this.processes) await process.obey();
+    return before !== (await this.log.lastSequence());
+  }
+
+  /** Settles, and lets time pass to whatever is waited for, until nothing is. */
+  async runOut(): Promise<void> {
+    for (let untilMs = await this.settle(); Number.isFinite(untilMs); untilMs = await this.settle()) {
+      this.nowMs = Math.max(this.nowMs, untilMs);
+    }
+  }
+
+  /** One command, settled. */
+  async obeyed(operation: Operation, body: object): Promise<Outcome> {
+    const command = await this.command(operation, operation === "status" ? body : { timeoutMs: 30_000, ...body });
+    await this.runOut();
+    return this.outcome(command);
+  }
+
+  async #act(decision: Exclude<Decision, { kind: "wait" }>): Promise<void> {
+    if (decision.kind === "read") {
+      const message = await this.log.get(decision.sequence).catch(() => undefined);
+      this.#anchors.set(decision.sequence, message === undefined ? undefined : anchorOf(message, digest));
+      return;
+    }
+    this.#number += 1;
+    const drafts = draftsOf(this.state, decision.messages, { incarnation: this.incarnation, number: this.#number });
+    await this.log.appendBatch(drafts);
+    this.appends += 1;
+    await this.#fold();
+    if (!isLeader(this.state, this.incarnation)) throw new Error("not the leader any more");
+    if (this.killAfter(this.appends)) await this.takeOver();
+  }
+
+  async #fold(): Promise<void> {
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ from: this.#readTo + 1, upTo }, (message) => {
+      if (message.sequence <= this.#readTo) return;
+      this.state = advance(this.state, message);
+      if (message.sequence > this.#seenTo) for (const process of this.processes) this.#show(process, message);
+      this.#readTo = message.sequence;
+    });
+    this.#seenTo = Math.max(this.#seenTo, upTo);
+  }
+
+  #seenTo = 0;
+
+  /** A process that started later has folded by itself what came before. */
+  #show(process: SimulatedProcess, message: Parameters<SimulatedProcess["see"]>[0]): void {
+    if (message.sequence > process.startedAt) process.see(message);
+  }
+
+  /** Everything on control so far, without what the coordinators said of themselves. */
+  async control(): Promise<readonly Recorded<ControlEvent>[]> {
+    const events: Recorded<ControlEvent>[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [controlSubject(run)] }, (message) => {
+      events.push(...decodeEvents(message, controlEvents).events);
+    });
+    return events.filter(({ event }) => event.type !== "coordinator.started");
+  }
+
+  /** The types of what was decided after `sequence`, with the operation of each ask. */
+  async story(after = 0): Promise<readonly string[]> {
+    return (await this.control())
+      .filter(({ sequence }) => sequence > after)
+      .map(({ event }) => {
+        if (event.type !== "participants.asked") return event.type;
+        return `${event.data.operation} ${event.data.roles.join("+")}`;
+      });
+  }
+
+  async hasOutcome(command: number): Promise<boolean> {
+    return (await this.log.lastOn(outcomeSubject(run, command))) !== undefined;
+  }
+
+  async outcome(command: number): Promise<Outcome> {
+    const message = await this.log.lastOn(outcomeSubject(run, command));
+    if (message === undefined) throw new Error(`no outcome of ${command}`);
+    const json = parseJson(message.body);
+    return Outcome.parse(json.ok ? json.value : undefined);
+  }
+}
+
+/** Sessions that a run has at the start: two rollouts, held by everybody, with calls at both ends. */
+export const twoSessions: readonly Session[] = ["r1", "r2"].map((rollout) => {
+  const edge = { received: 2, last: digest(rollout) };
+  return { rollout, attempt: 0, edges: { calls: edge, tools: edge } };
+});
+
+/** A run with one participant of each role, which hold two sessions. */
+export async function startedRun(sessions: readonly Session[] = twoSessions): Promise<Simulation> {
+  const simulation = new Simulation();
+  await simulation.takeOver();
+  await simulation.join({ role: "environment" }, { role: "model" }, { role: "agent" }, { role: "resources" });
+  for (const process of simulation.processes) process.sessions = [...sessions];
+  const [environment] = simulation.processes;
+  for (const { rollout, attempt } of sessions) await environment?.say(openedEvent(rollout, attempt));
+  await simulation.settle();
+  return simulation;
+}
+
+export function openedEvent(rollout: string, attempt: number) {
+  const task = { digest: digest("task"), bytes: 4, text: "task" };
+  const data = { rollout, attempt, sessionId: `s-${rollout}`, task, agent: "agent1", resources: "resources1" };
+  return { type: "episode.opened", data: { ...data, budgetMs: null, policyVersion: 0 } };
+}
+
+export function endedEvent(rollout: string, attempt: number) {
+  const data = { rollout, attempt, sessionId: `s-${rollout}`, status: "finished", reward: 1, verdict: null };
+  return { type: "episode.ended", data: { ...data, chargedMs: 0, policyVersion: 0, why: null } };
+}
+
+export function expectFailure(outcome: Outcome, code: string): string {
+  expect(outcome).toMatchObject({ ok: false, problem: { code } });
+  return outcome.ok ? "" : outcome.problem.message;
+}
+
+export function expectSuccess(outcome: Outcome): Extract<Outcome, { ok: true }>["result"] {
+  if (!outcome.ok) throw new Error(`failed: ${JSON.stringify(outcome)}`);
+  return outcome.result;
+}
