@@ -1,1 +1,58 @@
-export {};
+/**
+ * The resources server of the repair workload: lends sandboxes with broken packages, runs the tools, judges by their own tests.
+ * Wiring, and nothing else.
+ */
+import { eventSchema } from "@holdpoint/eventsourcing";
+import {
+  connectToRun,
+  openParticipant,
+  processSettings,
+  readSettings,
+  runProcess,
+  sha256,
+} from "@holdpoint/participant";
+import { claimStateDir, dirProvider } from "@holdpoint/sandbox";
+import { logEvents } from "@holdpoint/schemas";
+import { isAbsolute } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import * as z from "zod";
+import { openWorkshop, ownerOf } from "./opening.ts";
+import { repairKind } from "./repair-session.ts";
+import { serve } from "./server.ts";
+
+const Settings = z.object({
+  ...processSettings,
+  /** The folder of this server's sandboxes and snapshots: of this server in this run alone. */
+  HOLDPOINT_STATE_DIR: z
+    .string({ error: "expected an absolute path: the folder of this server's sandboxes and snapshots" })
+    .refine(isAbsolute, { error: "expected an absolute path, such as /var/lib/holdpoint/<run>/resources" }),
+});
+
+/** How long calls that run may take to end before a stop leaves them to the successor, which rolls them back. */
+const patienceMs = 10_000;
+
+await runProcess(async () => {
+  const settings = readSettings(Settings, process.env);
+  const { HOLDPOINT_STATE_DIR: stateDir, HOLDPOINT_RUN: name, HOLDPOINT_INSTANCE: instance } = settings;
+  // Before the log is claimed: a process that is misconfigured fences nobody.
+  await claimStateDir(stateDir, ownerOf(name, instance, settings.HOLDPOINT_WORKER));
+  const provider = await dirProvider({ root: stateDir });
+  const run = await connectToRun("resources", settings);
+  const participant = await openParticipant(run, {
+    role: "resources",
+    mode: "exported",
+    kind: repairKind(sha256),
+    schema: eventSchema(logEvents.resources),
+  });
+  const workshop = await openWorkshop(participant, provider, stateDir);
+  await serve(workshop);
+  run.logger.info({ sessions: participant.sessions.all().length, stateDir }, "resources serves");
+  return {
+    stop: async () => {
+      await participant.stop();
+      await Promise.race([workshop.benches.settled(), delay(patienceMs)]);
+      await provider.close();
+      await run.connection.close();
+    },
+  };
+});

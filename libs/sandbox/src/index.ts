@@ -1,3 +1,4 @@
+export { mapBounded } from "./bounded.ts";
 export {
   Checkpointer,
   type CheckpointerOptions,
