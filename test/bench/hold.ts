@@ -1,0 +1,3 @@
+export async function measureHold(): Promise<string> {
+  return "";
+}

@@ -1,0 +1,21 @@
+/** `npm run bench [append|replay|hold …]`: measures, prints Markdown tables, and judges nothing. */
+import { cpus } from "node:os";
+import { measureAppend } from "./append.ts";
+import { measureHold } from "./hold.ts";
+import { measureReplay } from "./replay.ts";
+
+const measurements: Readonly<Record<string, () => Promise<string>>> = {
+  append: measureAppend,
+  replay: measureReplay,
+  hold: measureHold,
+};
+
+const wanted = process.argv.slice(2);
+const names = wanted.length === 0 ? Object.keys(measurements) : wanted;
+process.stdout.write(`Node ${process.version}, ${cpus().length} cores (${cpus()[0]?.model ?? "unknown"})\n`);
+for (const name of names) {
+  const measure = measurements[name];
+  if (measure === undefined)
+    throw new Error(`no measurement ${name}; there are ${Object.keys(measurements).join(", ")}`);
+  process.stdout.write(`\n## ${name}\n\n${await measure()}\n`);
+}
