@@ -24,9 +24,21 @@ export function blobBucket(run: string): string {
   return `HPB_${Token.parse(run)}`;
 }
 
+/** A number as a builder writes it, and no other way to write it: one thing has one subject. */
+const NumberToken = z
+  .string()
+  .regex(/^(0|[1-9]\d{0,15})$/)
+  .transform(Number)
+  .pipe(z.int());
+
 /** The subjects that the run's stream stores. */
 export function streamSubjects(run: string): string[] {
   return ["cmd.>", "outcome.>", "control", "log.>", "result.>"].map((tail) => `hp.${Token.parse(run)}.${tail}`);
+}
+
+/** Where one part of a blob rests: a stream of its own, not part of the log. */
+export function blobSubject(run: string, digest: string, part: number): string {
+  return `hpb.${run}.${digest}.${part}`;
 }
 
 export function commandSubject(run: string, operation: Operation): string {
@@ -107,15 +119,11 @@ function writerAddress(kind: "log" | "result", run: string, rest: readonly strin
 }
 
 function outcomeAddress(run: string, rest: readonly string[]): StreamAddress | undefined {
-  const sequence = Number(rest[0]);
-  if (rest.length !== 1 || !Number.isSafeInteger(sequence) || sequence < 1) return undefined;
-  return { kind: "outcome", run, sequence };
+  const [token, ...more] = rest;
+  const sequence = NumberToken.safeParse(token);
+  if (!sequence.success || sequence.data < 1 || more.length > 0) return undefined;
+  return { kind: "outcome", run, sequence: sequence.data };
 }
-
-const attemptToken = z
-  .string()
-  .regex(/^(0|[1-9]\d{0,8})$/)
-  .transform(Number);
 
 /** The parts of an rpc subject: a first seed to an instance, or a method on an episode. */
 export type RpcAddress =
@@ -129,7 +137,7 @@ export type RpcAddress =
     };
 
 const SeedTokens = z.tuple([z.literal("hp"), Token, z.literal("rpc"), z.literal("seed"), Role, Token]);
-const CallTokens = z.tuple([z.literal("hp"), Token, z.literal("rpc"), Token, attemptToken, Role, Token]);
+const CallTokens = z.tuple([z.literal("hp"), Token, z.literal("rpc"), Token, NumberToken, Role, Token]);
 
 /** What an rpc subject asks for; `undefined` where it is malformed. */
 export function parseRpcSubject(subject: string): RpcAddress | undefined {
