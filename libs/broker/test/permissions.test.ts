@@ -18,7 +18,7 @@ const decide = ["hp.d.control", "hp.d.outcome.7"];
 const command = ["hp.d.cmd.prepare", "hp.d.ctl.prepare"];
 const make = ["$JS.API.STREAM.CREATE.HP_d", "$JS.API.STREAM.UPDATE.HP_d", "$JS.API.STREAM.PURGE.HP_d"];
 const destroy = ["$JS.API.STREAM.DELETE.HP_d", "$JS.API.STREAM.MSG.DELETE.HP_d"];
-const blobs = ["$O.HPB_d.C.abc", "$O.HPB_d.M.abc"];
+const blobs = ["hpb.d.abc.0"];
 const calls = ["hp.d.rpc.r-1.0.agent.activate", "hp.d.rpc.seed.resources.box"];
 
 function logOf(role: string): string {
