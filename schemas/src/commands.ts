@@ -38,40 +38,48 @@ function question<Name extends string>(operation: Name) {
 }
 
 const checkpointId = CheckpointId;
+const episodes = z.array(z.strictObject(Episode.shape));
 
 /** Absent: what prepare answered as continued. */
-const scope = z.array(Episode).optional();
+const scope = episodes.optional();
 
 /** A command: the operation that its subject says, and the fields of its body. */
-export const Command = z.discriminatedUnion("operation", [
-  question("discover"),
-  question("status"),
-  order("prepare", { checkpointId }),
-  order("renew", { checkpointId }),
-  order("capture", { checkpointId, scope }),
-  order("proceed", { checkpointId }),
-  order("commit", { checkpointId, scope, stop: z.boolean().optional() }),
-  order("checkpoint", { checkpointId, scope }),
-  order("resume", { checkpointId }),
-  /** `checkpointId` is fresh; `source` is the committed checkpoint; `scope` the rollouts to continue (absent: all). */
-  order("restore", {
-    checkpointId,
-    source: CheckpointId,
-    scope: z.array(Token).optional(),
-    allowIncomplete: z.boolean().optional(),
-  }),
-  /** Each entry names the highest attempt that is retired: it and all earlier ones. */
-  order("retire", { rollouts: z.array(Episode).min(1) }),
-  order("forget", { rollouts: z.array(Token).min(1) }),
-  order("release", { checkpointId, kept: z.array(CheckpointId) }),
-]);
+export const Command = z.discriminatedUnion(
+  "operation",
+  [
+    question("discover"),
+    question("status"),
+    order("prepare", { checkpointId }),
+    order("renew", { checkpointId }),
+    order("capture", { checkpointId, scope }),
+    order("proceed", { checkpointId }),
+    order("commit", { checkpointId, scope, stop: z.boolean().optional() }),
+    order("checkpoint", { checkpointId, scope }),
+    order("resume", { checkpointId }),
+    /** `checkpointId` is fresh; `source` is the committed checkpoint; `scope` the rollouts to continue (absent: all). */
+    order("restore", {
+      checkpointId,
+      source: CheckpointId,
+      scope: z.array(Token).optional(),
+      allowIncomplete: z.boolean().optional(),
+    }),
+    /** Each entry names the highest attempt that is retired: it and all earlier ones. */
+    order("retire", { rollouts: episodes.min(1) }),
+    order("forget", { rollouts: z.array(Token).min(1) }),
+    order("release", { checkpointId, kept: z.array(CheckpointId) }),
+  ],
+  {
+    error: ({ code }) =>
+      code === "invalid_union" ? "the subject says the operation; leave it out of the body" : undefined,
+  },
+);
 export type Command = z.infer<typeof Command>;
 export type Operation = Command["operation"];
 
 /** Every operation, in the order of the protocol. */
 export const operations: readonly Operation[] = Command.options.map((option) => option.shape.operation.value);
 
-/** The command that a message on `cmd.<operation>` with this body gives, or why it is none. */
+/** The command that a message on `cmd.<operation>` with this body gives, or why it is none. The body says no operation. */
 export function parseCommand(operation: Operation, body: unknown): z.ZodSafeParseResult<Command> {
   const isObject = typeof body === "object" && body !== null && !Array.isArray(body);
   if (!isObject) return Command.safeParse(body);

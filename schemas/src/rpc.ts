@@ -5,13 +5,16 @@ import { Episode, Token } from "./ids.ts";
 import { Problem } from "./participant-events.ts";
 import { SeedTerms } from "./role-events.ts";
 
+/** Any JSON value: what a workload passes on, and Holdpoint does not look into. */
+export const Json = z.json();
+
 /** The instance that is meant: it answers also when it holds no such session. Absent: whoever holds it. */
 const to = Token.optional();
 
 /** To the environment: dispatch of a rollout. Answered once `episode.opened` is in the log; the same again is harmless. */
 export const RunRequest = z.strictObject({
   ...Episode.shape,
-  task: z.json(),
+  task: Json,
   agent: Token,
   resources: Token,
   budgetMs: z.int().positive().nullable(),
@@ -19,8 +22,11 @@ export const RunRequest = z.strictObject({
 });
 export type RunRequest = z.infer<typeof RunRequest>;
 
+/** The episode is in the log. */
+export const RunReply = z.object({});
+
 /** To the agent and the resources server: a session for an episode. */
-export const SeedRequest = z.strictObject({ to, ...Episode.shape, sessionId: Token, seed: z.json() });
+export const SeedRequest = z.strictObject({ to, ...Episode.shape, sessionId: Token, seed: Json });
 export type SeedRequest = z.infer<typeof SeedRequest>;
 
 export const SeedReply = z.object({
@@ -60,3 +66,19 @@ export const RpcReply = z.discriminatedUnion("ok", [
   z.object({ ok: z.literal(false), problem: Problem }),
 ]);
 export type RpcReply = z.infer<typeof RpcReply>;
+
+/** The methods of each role: what is asked, and what the reply's `data` is. */
+export const rpcMethods = {
+  environment: { seed: { request: RunRequest, reply: RunReply } },
+  agent: {
+    seed: { request: SeedRequest, reply: SeedReply },
+    activate: { request: ActivateRequest, reply: ActivateReply },
+    close: { request: CloseRequest, reply: CloseReply },
+  },
+  resources: {
+    seed: { request: SeedRequest, reply: SeedReply },
+    tool: { request: ToolRequest, reply: ToolReply },
+    close: { request: CloseRequest, reply: CloseReply },
+    verify: { request: VerifyRequest, reply: VerifyReply },
+  },
+} as const;
