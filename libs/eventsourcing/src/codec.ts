@@ -20,30 +20,35 @@ export interface Decoded<E> {
   readonly problems: readonly string[];
 }
 
+/** An event before it rests anywhere. */
+export interface NewEvent {
+  readonly type: string;
+  readonly data: object;
+}
+
 /** The body of a message with `events`, and whether the control plane has to read it. */
 export function encodeEvents(
   incarnation: string,
-  events: readonly { readonly type: string; readonly data: object }[],
-): { body: string; controlPlane: boolean } {
-  const body = JSON.stringify({ schema: schemaVersion, incarnation, events });
-  return { body, controlPlane: events.some(({ type }) => controlPlaneTypes.has(type)) };
+  events: readonly NewEvent[],
+): { readonly body: string; readonly controlPlane: boolean } {
+  const body = envelopeOf(
+    incarnation,
+    events.map((event) => JSON.stringify(event)),
+  );
+  return { body, controlPlane: events.some((event) => concernsControlPlane(event)) };
+}
+
+/** The body of a message whose events are written already: each text is the JSON of one or, with commas between, of several. */
+export function envelopeOf(incarnation: string, eventTexts: readonly string[]): string {
+  return `{"schema":${schemaVersion},"incarnation":${JSON.stringify(incarnation)},"events":[${eventTexts.join(",")}]}`;
+}
+
+/** Whether the coordinator has to read an event of this type. */
+export function concernsControlPlane({ type }: NewEvent): boolean {
+  return controlPlaneTypes.has(type);
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
-
-/** A text that is JSON, as the value it says. */
-const Json = z.codec(z.string(), z.unknown(), {
-  decode(text, context) {
-    try {
-      const value: unknown = JSON.parse(text);
-      return value;
-    } catch (error) {
-      context.issues.push({ code: "custom", input: text.slice(0, 80), message: `not JSON: ${String(error)}` });
-      return z.NEVER;
-    }
-  },
-  encode: (value) => JSON.stringify(value),
-});
 
 /** The JSON value that `bytes` say, or a sentence about why they say none. */
 export function parseJson(bytes: Uint8Array): { ok: true; value: unknown } | { ok: false; why: string } {
@@ -53,27 +58,37 @@ export function parseJson(bytes: Uint8Array): { ok: true; value: unknown } | { o
   } catch {
     return { ok: false, why: "not UTF-8" };
   }
-  const parsed = Json.safeDecode(text);
-  return parsed.success ? { ok: true, value: parsed.data } : { ok: false, why: z.prettifyError(parsed.error) };
+  try {
+    return { ok: true, value: JSON.parse(text) };
+  } catch (error) {
+    return { ok: false, why: `not JSON: ${String(error)}` };
+  }
 }
 
 /** The events of `message` that `schema` knows. Types that it does not know are passed over, as readers of old code must. */
 export function decodeEvents<E>(message: StoredMessage, schema: EventSchema<E>): Decoded<E> {
-  const json = parseJson(message.body);
-  const envelope = json.ok ? Envelope.safeParse(json.value) : undefined;
-  if (envelope?.success !== true) {
-    const why = json.ok ? `not an envelope: ${z.prettifyError(envelope?.error ?? new z.ZodError([]))}` : json.why;
-    return { events: [], problems: [`sequence ${message.sequence} on ${message.subject}: ${why}`] };
-  }
+  const envelope = parseEnvelope(message.body);
+  if (typeof envelope === "string") return { events: [], problems: [`${placeOf(message)}: ${envelope}`] };
   const problems: string[] = [];
   const events: Recorded<E>[] = [];
-  for (const [index, raw] of envelope.data.events.entries()) {
+  for (const [index, raw] of envelope.events.entries()) {
     if (!schema.types.has(raw.type)) continue;
     const parsed = schema.schema.safeParse(raw);
-    if (parsed.success) events.push(record(message, envelope.data.incarnation, index, parsed.data));
-    else problems.push(describe(message, index, raw.type, parsed.error));
+    if (parsed.success) events.push(record(message, envelope.incarnation, index, parsed.data));
+    else problems.push(`${placeOf(message)}, event ${index} (${raw.type}): ${z.prettifyError(parsed.error)}`);
   }
   return { events, problems };
+}
+
+/** The envelope that `body` holds, or why it holds none that this code can read. */
+function parseEnvelope(body: Uint8Array): Envelope | string {
+  const json = parseJson(body);
+  if (!json.ok) return json.why;
+  const envelope = Envelope.safeParse(json.value);
+  if (!envelope.success) return `not an envelope: ${z.prettifyError(envelope.error)}`;
+  const { schema } = envelope.data;
+  if (schema > schemaVersion) return `written under schema ${schema}; this version reads up to ${schemaVersion}`;
+  return envelope.data;
 }
 
 function record<E>(message: StoredMessage, incarnation: string, index: number, event: E): Recorded<E> {
@@ -81,8 +96,8 @@ function record<E>(message: StoredMessage, incarnation: string, index: number, e
   return { event, sequence, index, subject, timeMs, incarnation };
 }
 
-function describe({ sequence, subject }: StoredMessage, index: number, type: string, error: z.ZodError): string {
-  return `sequence ${sequence} on ${subject}, event ${index} (${type}): ${z.prettifyError(error)}`;
+function placeOf({ sequence, subject }: StoredMessage): string {
+  return `sequence ${sequence} on ${subject}`;
 }
 
 /** A union of events, with the types that it knows at hand. */

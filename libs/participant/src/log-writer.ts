@@ -8,24 +8,30 @@
  * 4. While it is frozen only what is marked `urgent` is appended (L4).
  */
 import { HoldpointError } from "@holdpoint/errors";
-import { type Draft, encodeEvents, type EventLog, type Recorded } from "@holdpoint/eventsourcing";
+import {
+  concernsControlPlane,
+  type Draft,
+  envelopeOf,
+  type EventLog,
+  type NewEvent,
+  type Recorded,
+} from "@holdpoint/eventsourcing";
 import { logSubject, resultSubject, type Writer } from "@holdpoint/schemas";
 
-/** A message stays below this, far from the broker's limit; a single larger event is refused. */
-const maxMessageBytes = 512 * 1024;
+/** UTF-16 units of a message: at three bytes each it stays below the broker's limit. A single larger event is refused. */
+const maxMessageUnits = 256 * 1024;
 const maxEventsPerMessage = 2_000;
 
-/** What can be appended. */
-export interface AppendedEvent {
-  readonly type: string;
-  readonly data: object;
+/** Events as JSON, with commas between. */
+interface WrittenOut {
+  readonly text: string;
+  readonly controlPlane: boolean;
 }
 
-interface Pending<E> {
+interface Pending<E> extends WrittenOut {
   readonly events: readonly E[];
   readonly subject: string;
   readonly urgent: boolean;
-  readonly bytes: number;
   resolve(sequence: number): void;
   reject(error: unknown): void;
 }
@@ -44,7 +50,7 @@ export interface LogWriterOptions<E> {
   readonly fenced: () => void;
 }
 
-export class LogWriter<E extends AppendedEvent> {
+export class LogWriter<E extends NewEvent> {
   readonly #options: LogWriterOptions<E>;
   readonly #logSubject: string;
   readonly #resultSubject: string;
@@ -66,7 +72,7 @@ export class LogWriter<E extends AppendedEvent> {
    *
    * @returns the writer, and the sequence of the announcement
    */
-  static async claim<E extends AppendedEvent>(
+  static async claim<E extends NewEvent>(
     options: LogWriterOptions<E>,
     announce: (last: { readonly sequence: number; readonly timeMs: number } | undefined) => E,
   ): Promise<{ readonly writer: LogWriter<E>; readonly sequence: number }> {
@@ -74,7 +80,7 @@ export class LogWriter<E extends AppendedEvent> {
     for (;;) {
       const last = await options.log.lastOn(writer.#logSubject);
       writer.#sequence = last?.sequence ?? 0;
-      const draft = writer.#draft(writer.#logSubject, [announce(last)]);
+      const draft = writer.#draft(writer.#logSubject, [writtenOut([announce(last)])]);
       const result = await options.log.append(draft);
       if (!result.stored) continue; // a rival starts at the same time: the later announcement wins
       writer.#sequence = result.sequence;
@@ -121,10 +127,10 @@ export class LogWriter<E extends AppendedEvent> {
   #enqueue(subject: string, events: readonly E[], urgent: boolean): Promise<number> {
     if (this.#fenced) return Promise.reject(this.#fencedError());
     if (events.length === 0) return Promise.resolve(this.#sequence);
-    const bytes = JSON.stringify(events).length;
-    if (bytes > maxMessageBytes) return Promise.reject(tooLarge(bytes));
+    const written = writtenOut(events);
+    if (written.text.length > maxMessageUnits) return Promise.reject(tooLarge(written.text.length));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ events, subject, urgent, bytes, resolve, reject });
+      this.#waiting.push({ ...written, events, subject, urgent, resolve, reject });
       this.#pump();
     });
   }
@@ -143,13 +149,13 @@ export class LogWriter<E extends AppendedEvent> {
   #take(): Pending<E>[] {
     const ready = this.#frozen ? this.#waiting.filter(({ urgent }) => urgent) : this.#waiting;
     const subject = ready[0]?.subject;
-    let bytes = 0;
+    let units = 0;
     let events = 0;
     const taken = new Set<Pending<E>>();
     for (const pending of ready) {
-      bytes += pending.bytes;
+      units += pending.text.length;
       events += pending.events.length;
-      const full = taken.size > 0 && (bytes > maxMessageBytes || events > maxEventsPerMessage);
+      const full = taken.size > 0 && (units > maxMessageUnits || events > maxEventsPerMessage);
       if (pending.subject !== subject || full) break;
       taken.add(pending);
     }
@@ -161,7 +167,7 @@ export class LogWriter<E extends AppendedEvent> {
     const subject = batch[0]?.subject ?? this.#logSubject;
     const events = batch.flatMap((pending) => pending.events);
     try {
-      const result = await this.#options.log.append(this.#draft(subject, events));
+      const result = await this.#options.log.append(this.#draft(subject, batch));
       if (!result.stored) return this.#fence(batch);
       if (subject === this.#logSubject) this.#sequence = result.sequence;
       this.#apply(events, subject, result.sequence);
@@ -177,11 +183,13 @@ export class LogWriter<E extends AppendedEvent> {
     applied(events.map((event, index) => ({ event, sequence, index, subject, timeMs, incarnation })));
   }
 
-  #draft(subject: string, events: readonly E[]): Draft {
+  #draft(subject: string, batch: readonly WrittenOut[]): Draft {
     const { incarnation } = this.#options;
     this.#appended += 1;
+    const texts = batch.map(({ text }) => text);
     return {
-      ...encodeEvents(incarnation, events),
+      body: envelopeOf(incarnation, texts),
+      controlPlane: batch.some(({ controlPlane }) => controlPlane),
       subject,
       messageId: `${incarnation}-${this.#appended}`,
       expected: { subject: this.#logSubject, sequence: this.#sequence },
@@ -202,10 +210,15 @@ export class LogWriter<E extends AppendedEvent> {
   }
 }
 
-function tooLarge(bytes: number): HoldpointError {
+function writtenOut(events: readonly NewEvent[]): WrittenOut {
+  const text = events.map((event) => JSON.stringify(event)).join(",");
+  return { text, controlPlane: events.some((event) => concernsControlPlane(event)) };
+}
+
+function tooLarge(units: number): HoldpointError {
   return new HoldpointError(
     "invalid_request",
-    `events of ${bytes} bytes do not fit a message of ${maxMessageBytes}: put large texts into blobs (Contents.write)`,
-    { details: { bytes } },
+    `events of ${units} characters do not fit a message of ${maxMessageUnits}: put large texts into blobs (Contents.write)`,
+    { details: { units } },
   );
 }
