@@ -107,12 +107,12 @@ export class Appender {
     return found?.messageId === draft.messageId ? found.sequence + drafts.length - 1 - at : undefined;
   }
 
-  #headers({ messageId, controlPlane = false, expected }: Draft): MsgHdrs {
+  /** As few as can be: they rest with every message, and every reader parses them. */
+  #headers({ subject, messageId, controlPlane = false, expected }: Draft): MsgHdrs {
     const all = headers();
     all.set(messageIdHeader, messageId);
-    all.set("Nats-Expected-Stream", this.#stream);
     all.set("Nats-Expected-Last-Subject-Sequence", String(expected.sequence));
-    all.set("Nats-Expected-Last-Subject-Sequence-Subject", expected.subject);
+    if (expected.subject !== subject) all.set("Nats-Expected-Last-Subject-Sequence-Subject", expected.subject);
     if (controlPlane) all.set(controlPlaneHeader, "1");
     return all;
   }
@@ -120,7 +120,7 @@ export class Appender {
   async #publish({ subject, body }: Draft, all: MsgHdrs, timeout: number): Promise<Answer | undefined> {
     const { nats } = internals(this.#connection);
     const reply = await nats.request(subject, body, { headers: all, timeout });
-    return readAnswer(reply.data, `appending to ${subject}`);
+    return readAnswer(reply.data, this.#stream, `appending to ${subject}`);
   }
 
   /** The first message and the last are answered; of a lost one between them the last answer tells. */

@@ -3,7 +3,7 @@ import type { StoredMessage } from "@holdpoint/eventsourcing";
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream";
 import { nuid } from "nats";
 import { type Connection, internals } from "./connection.ts";
-import { delivered } from "./message.ts";
+import { DeliveredMessage } from "./message.ts";
 import { persist } from "./persist.ts";
 import { pull, type PullEnd } from "./pull.ts";
 
@@ -38,7 +38,7 @@ export async function feed(
     const end = await pull(connection, pullOptions, (message, delivery) => {
       skipped = delivery.consumerSequence !== next++;
       if (skipped) return false;
-      return take(delivered(message, delivery)) && !(untilExhausted && delivery.pending === 0);
+      return take(new DeliveredMessage(message, delivery)) && !(untilExhausted && delivery.pending === 0);
     });
     return skipped ? { type: "lost", why: "a delivery was lost" } : end;
   } finally {

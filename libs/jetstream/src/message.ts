@@ -3,7 +3,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { StoredMessage } from "@holdpoint/eventsourcing";
 import { controlPlaneHeader } from "@holdpoint/schemas";
 import type { StoredMsg } from "@nats-io/jetstream";
-import type { Msg, MsgHdrs } from "nats";
+import type { Msg } from "nats";
 
 export const messageIdHeader = "Nats-Msg-Id";
 
@@ -14,7 +14,8 @@ export interface Delivery {
   readonly streamSequence: number;
   /** The place among all deliveries of the consumer, from 1: a hole in it is a lost message. */
   readonly consumerSequence: number;
-  readonly timeMs: number;
+  /** The stream's timestamp, nanoseconds since the epoch, more than a number holds exactly. */
+  readonly nanos: string;
   /** Messages that the consumer will deliver after this one, as of then. */
   readonly pending: number;
 }
@@ -24,42 +25,55 @@ export function parseDelivery(reply: string | undefined): Delivery | undefined {
   if (reply === undefined || !reply.startsWith("$JS.ACK.")) return undefined;
   const tokens = reply.split(".");
   const at = tokens.length === 9 ? 4 : 6;
-  const [count, streamSequence, consumerSequence, nanos, pending] = tokens.slice(at, at + 5);
-  if (nanos === undefined || pending === undefined) return undefined;
+  const nanos = tokens[at + 3];
+  if (nanos === undefined) return undefined;
   return {
-    count: Number(count),
-    streamSequence: Number(streamSequence),
-    consumerSequence: Number(consumerSequence),
-    timeMs: millis(nanos.slice(0, -9), nanos.slice(-9)),
-    pending: Number(pending),
+    count: Number(tokens[at]),
+    streamSequence: Number(tokens[at + 1]),
+    consumerSequence: Number(tokens[at + 2]),
+    nanos,
+    pending: Number(tokens[at + 4]),
   };
 }
 
-export function delivered(message: Msg, { streamSequence, timeMs }: Delivery): StoredMessage {
-  const { subject, data, headers } = message;
-  return stored({ sequence: streamSequence, subject, data, headers, timeMs });
+/** What most readers never ask for costs as much as all the rest: headers and time are read when they are. */
+export class DeliveredMessage implements StoredMessage {
+  readonly sequence: number;
+  readonly subject: string;
+  readonly body: Uint8Array;
+  readonly #message: Msg;
+  readonly #nanos: string;
+
+  constructor(message: Msg, { streamSequence, nanos }: Delivery) {
+    this.sequence = streamSequence;
+    this.subject = message.subject;
+    this.body = message.data;
+    this.#message = message;
+    this.#nanos = nanos;
+  }
+
+  get timeMs(): number {
+    return millis(this.#nanos.slice(0, -9), this.#nanos.slice(-9));
+  }
+
+  get messageId(): string {
+    return this.#message.headers?.get(messageIdHeader) ?? "";
+  }
+
+  get controlPlane(): boolean {
+    return this.#message.headers?.has(controlPlaneHeader) ?? false;
+  }
 }
 
 /** Of an answer of `STREAM.MSG.GET`. */
 export function fetched({ seq, subject, data, header, timestamp }: StoredMsg): StoredMessage {
-  return stored({ sequence: seq, subject, data, headers: header, timeMs: instant(timestamp) });
-}
-
-function stored(parts: {
-  readonly sequence: number;
-  readonly subject: string;
-  readonly data: Uint8Array;
-  readonly timeMs: number;
-  readonly headers: MsgHdrs | undefined;
-}): StoredMessage {
-  const { sequence, subject, data, timeMs, headers } = parts;
   return {
-    sequence,
+    sequence: seq,
     subject,
-    timeMs,
-    messageId: headers?.get(messageIdHeader) ?? "",
-    controlPlane: headers?.has(controlPlaneHeader) ?? false,
     body: data,
+    timeMs: instant(timestamp),
+    messageId: header.get(messageIdHeader),
+    controlPlane: header.has(controlPlaneHeader),
   };
 }
 

@@ -2,7 +2,7 @@
 import { parseJson } from "@holdpoint/eventsourcing";
 import { HoldpointError } from "@holdpoint/errors";
 import * as z from "zod";
-import { refusal } from "./failure.ts";
+import { type ApiFailure, refusal } from "./failure.ts";
 
 export type Answer =
   | { readonly type: "stored"; readonly sequence: number }
@@ -13,7 +13,7 @@ export type Answer =
 
 const PublishAnswer = z.union([
   z.object({ error: z.object({ code: z.int(), err_code: z.int().default(0), description: z.string().default("") }) }),
-  z.object({ seq: z.int().positive() }),
+  z.object({ stream: z.string(), seq: z.int().positive() }),
 ]);
 
 const wrongLastSequence = 10071;
@@ -31,7 +31,7 @@ const again: ReadonlySet<number> = new Set([wrongLastInFlight, incompleteBatch])
  * @returns `undefined` where the message is taken as one of a batch that is not committed yet
  * @throws HoldpointError where the message can never be stored, such as one that is too large
  */
-export function readAnswer(data: Uint8Array, doing: string): Answer | undefined {
+export function readAnswer(data: Uint8Array, stream: string, doing: string): Answer | undefined {
   if (data.length === 0) return undefined;
   const json = parseJson(data);
   const parsed = PublishAnswer.safeParse(json.ok ? json.value : undefined);
@@ -39,8 +39,15 @@ export function readAnswer(data: Uint8Array, doing: string): Answer | undefined 
     const text = `not an answer of a stream; does somebody else listen on its subjects? (${z.prettifyError(parsed.error)})`;
     throw new HoldpointError("unavailable", `${doing}: ${text}`);
   }
-  if ("seq" in parsed.data) return { type: "stored", sequence: parsed.data.seq };
-  const { error } = parsed.data;
+  if ("error" in parsed.data) return readError(parsed.data.error, doing);
+  if (parsed.data.stream === stream) return { type: "stored", sequence: parsed.data.seq };
+  throw new HoldpointError(
+    "invalid_checkpoint_state",
+    `${doing}: the stream ${parsed.data.stream} has taken it, not ${stream}`,
+  );
+}
+
+function readError(error: ApiFailure, doing: string): Answer {
   if (moved.has(error.err_code)) return { type: "moved" };
   if (again.has(error.err_code)) return { type: "again", why: error.description, refused: false };
   const refused = refusal(error, doing);
