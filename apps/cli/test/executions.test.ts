@@ -50,6 +50,18 @@ test("an execution that counts for two calls is a fault", () => {
   expect(audit(ran("x0", 0), "x0", "x0").faults).toEqual(["g0-r0, turn 1, call 0: x0 was executed for another call"]);
 });
 
+test("a verify counts like a call", () => {
+  const verify = { rollout: "g0-r0", attempt: 0, turn: null, index: null, name: "verify" };
+  const lines = (execution: string) =>
+    ["begin", "end"].map((phase) => `${JSON.stringify({ ...verify, execution, phase })}\n`).join("");
+  const committed = [{ rollout: "g0-r0", turn: null, index: null, execution: "v1" }];
+
+  expect(auditExecutions(committed, readExecutions(lines("v1")).executions).faults).toEqual([]);
+  expect(auditExecutions(committed, readExecutions(lines("v1") + lines("v2")).executions).faults).toEqual([
+    "g0-r0, verify: executed again as v2 after it had counted",
+  ]);
+});
+
 test("a line that cannot be read is a problem with its place", () => {
   expect(readExecutions(`${ran("x0")}{"torn`).problems).toEqual(["line 3 of the execution log cannot be read"]);
 });

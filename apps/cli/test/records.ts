@@ -27,6 +27,7 @@ export const rollout: RolloutRecord = {
   workedMs: 8100,
   calls: [{ turn: 0, request: "q", response: "a", policyVersion: 0, promptTokens: 10, completionTokens: 5 }],
   tools: [{ turn: 0, index: 0, name: "run_tests", arguments: "{}", result: "ok", execution: "x1" }],
+  verifies: ["v1"],
   abandonedCalls: 0,
   abandonedTools: 0,
   faults: [],

@@ -39,7 +39,7 @@ test("an undisturbed rollout counts each of its calls, and none of them as given
   ]);
   expect(facts.tools.map(({ execution }) => execution)).toEqual(["x1"]);
   expect(facts.faults).toEqual([]);
-  expect(facts.workedMs).toBe(9000); // ten messages, a second apart, from the opening to the verdict
+  expect(facts.workedMs).toBe(10_000); // eleven messages, a second apart, from the opening to the verdict
 });
 
 test("a restored rollout counts what its first attempt did up to the cut, and what its second did", async () => {
@@ -123,7 +123,7 @@ test("time that was parked is not counted as worked", async () => {
   const { workedMs, attempts } = await only(stream);
 
   expect(attempts[0]?.parked).toHaveLength(1);
-  expect(workedMs).toBe(6000);
+  expect(workedMs).toBe(7000);
 });
 
 test("the time in which a process was down is not counted as worked", async () => {
@@ -136,7 +136,7 @@ test("the time in which a process was down is not counted as worked", async () =
   await episode.call(0);
   await episode.end(0);
 
-  expect((await only(stream)).workedMs).toBe(6000);
+  expect((await only(stream)).workedMs).toBe(7000);
 });
 
 test("a checkpoint tells its cut, its scope, and when work was let go on", async () => {

@@ -37,7 +37,7 @@ afterEach(async () => {
 });
 
 function fixture(name: string): string {
-  return fileURLToPath(new URL(`${name}`, import.meta.url));
+  return fileURLToPath(new URL(name, import.meta.url));
 }
 
 async function processesOf(settings: Partial<Record<ProcessName, Record<string, string>>> = {}): Promise<RunProcesses> {

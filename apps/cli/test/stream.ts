@@ -111,6 +111,10 @@ export class TestEpisode {
   async end(chargedMs: number, reward = 1): Promise<void> {
     const verdict = content(JSON.stringify({ reward, treeDigest: digest("tree") }));
     await this.#stream.say("agent", { type: "activation.ended", data: { ...this.episode, output: content("done") } });
+    await this.#stream.say("resources", {
+      type: "verify.finished",
+      data: { ...this.episode, execution: `v${this.attempt}`, verdict },
+    });
     await this.#stream.say("environment", {
       type: "episode.bookmarked",
       data: { ...this.episode, stage: "return", verdict },

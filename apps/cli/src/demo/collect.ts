@@ -2,7 +2,7 @@
 import type { Content, Digest } from "@holdpoint/schemas";
 import * as z from "zod";
 import { controlFacts } from "./checkpoints.ts";
-import { auditExecutions, readExecutions } from "./executions.ts";
+import { auditExecutions, type CommittedCall, readExecutions } from "./executions.ts";
 import type { History } from "./history.ts";
 import type { KillFacts, RolloutRecord, RunRecord, SavedFacts, TrainedFacts } from "./record.ts";
 import { type RolloutFacts, rolloutFacts } from "./rollouts.ts";
@@ -52,8 +52,11 @@ async function withTree(rollout: RolloutFacts, read: Traces["read"]): Promise<Ro
   return { ...rollout, treeDigest };
 }
 
-function committedExecutions(facts: readonly RolloutFacts[]) {
-  return facts.flatMap(({ rollout, tools }) => tools.map((call) => ({ ...call, rollout })));
+function committedExecutions(facts: readonly RolloutFacts[]): readonly CommittedCall[] {
+  return facts.flatMap(({ rollout, tools, verifies }) => [
+    ...tools.map(({ turn, index, execution }) => ({ rollout, turn, index, execution })),
+    ...verifies.map((execution) => ({ rollout, turn: null, index: null, execution })),
+  ]);
 }
 
 /** The rollouts whose activation was running at a kill. */

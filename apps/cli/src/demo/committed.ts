@@ -89,6 +89,15 @@ export function committedTools(part: RolloutHistory, path: Path): Committed<Tool
   return { calls, faults, abandoned: finished.length - calls.length };
 }
 
+/** The executions of verify that count: one, of an episode that finished. */
+export function committedVerifies(part: RolloutHistory, path: Path): Committed<string> {
+  const finished = part.resources.flatMap(({ event, sequence }) =>
+    event.type === "verify.finished" ? [{ ...event.data, sequence }] : [],
+  );
+  const calls = finished.filter((verify) => counts(path, verify)).map(({ execution }) => execution);
+  return { calls, faults: repeatedIn(calls.map(() => "verify")), abandoned: finished.length - calls.length };
+}
+
 function counts(path: Path, { attempt, sequence }: { readonly attempt: number; readonly sequence: number }): boolean {
   return countsOn(path, attempt, sequence);
 }

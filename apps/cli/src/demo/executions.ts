@@ -11,19 +11,19 @@ const Line = z.object({
   execution: z.string(),
   rollout: z.string(),
   attempt: z.int(),
-  turn: z.int(),
-  index: z.int(),
+  turn: z.int().nullable(),
+  index: z.int().nullable(),
   name: z.string(),
   phase: z.enum(["begin", "end"]),
 });
 
-/** Turn and index are -1 for what is no tool call of an agent. */
+/** Turn and index are null for a verify. */
 export interface Execution {
   readonly execution: string;
   readonly rollout: string;
   readonly attempt: number;
-  readonly turn: number;
-  readonly index: number;
+  readonly turn: number | null;
+  readonly index: number | null;
   readonly name: string;
   /** How often it is said to have begun, and to have ended. */
   readonly begun: number;
@@ -67,11 +67,11 @@ function advance(known: Execution | undefined, line: z.infer<typeof Line>, posit
   return phase === "begin" ? { ...before, begun: before.begun + 1 } : { ...before, ended: before.ended + 1 };
 }
 
-/** A call that counts, and the execution that the history names for it. */
+/** A tool call or a verify that counts, and the execution that the history names for it. */
 export interface CommittedCall {
   readonly rollout: string;
-  readonly turn: number;
-  readonly index: number;
+  readonly turn: number | null;
+  readonly index: number | null;
   readonly execution: string;
 }
 
@@ -102,7 +102,8 @@ export function auditExecutions(committed: readonly CommittedCall[], executions:
 }
 
 function faultOf(call: CommittedCall, own: Execution | undefined, last: Execution | undefined): readonly string[] {
-  const name = `${call.rollout}, turn ${call.turn}, call ${call.index}`;
+  const name =
+    call.turn === null ? `${call.rollout}, verify` : `${call.rollout}, turn ${call.turn}, call ${call.index}`;
   if (own === undefined) return [`${name}: nothing was executed as ${call.execution}`];
   if (callKey(own) !== callKey(call)) return [`${name}: ${call.execution} was executed for another call`];
   if (own.begun !== 1 || own.ended !== 1) {
@@ -112,6 +113,6 @@ function faultOf(call: CommittedCall, own: Execution | undefined, last: Executio
   return [];
 }
 
-function callKey({ rollout, turn, index }: { rollout: string; turn: number; index: number }): string {
+function callKey({ rollout, turn, index }: Pick<CommittedCall, "rollout" | "turn" | "index">): string {
   return `${rollout}/${turn}/${index}`;
 }

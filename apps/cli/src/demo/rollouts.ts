@@ -4,7 +4,7 @@ import type { Content } from "@holdpoint/schemas";
 import { type AttemptFacts, attemptFacts } from "./attempts.ts";
 import { workedMs } from "./budget.ts";
 import { branchesOf, type RestoreFacts } from "./checkpoints.ts";
-import { type CallFacts, committedCalls, committedTools, type ToolFacts } from "./committed.ts";
+import { type CallFacts, committedCalls, committedTools, committedVerifies, type ToolFacts } from "./committed.ts";
 import type { History } from "./history.ts";
 import { byRollout, type RolloutHistory } from "./rollout-history.ts";
 
@@ -24,6 +24,8 @@ export interface RolloutFacts {
   /** Those that count. */
   readonly calls: readonly CallFacts[];
   readonly tools: readonly ToolFacts[];
+  /** Executions of verify. */
+  readonly verifies: readonly string[];
   /** Answered without counting: given up with an attempt, or asked for again. */
   readonly abandonedCalls: number;
   readonly abandonedTools: number;
@@ -56,6 +58,7 @@ function factsOf(rollout: string, part: RolloutHistory, context: Context): Rollo
   const path = pathTo(branchesOf(restores, rollout), attempt);
   const model = committedCalls(part, path);
   const tools = committedTools(part, path);
+  const verifies = committedVerifies(part, path);
   return {
     rollout,
     attempts,
@@ -63,9 +66,10 @@ function factsOf(rollout: string, part: RolloutHistory, context: Context): Rollo
     workedMs: workedMs(path, part, history),
     calls: model.calls,
     tools: tools.calls,
+    verifies: verifies.calls,
     abandonedCalls: model.abandoned,
     abandonedTools: tools.abandoned,
-    faults: [...model.faults, ...tools.faults].map((fault) => `${rollout}, ${fault}`),
+    faults: [...model.faults, ...tools.faults, ...verifies.faults].map((fault) => `${rollout}, ${fault}`),
   };
 }
 
