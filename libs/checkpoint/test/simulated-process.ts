@@ -7,7 +7,14 @@ import {
   obligationsOf,
   type ParticipantGate,
 } from "@holdpoint/checkpoint";
-import { decodeEvents, encodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
+import {
+  decodeEvents,
+  encodeEvents,
+  type EventLog,
+  eventSchema,
+  type Recorded,
+  type StoredMessage,
+} from "@holdpoint/eventsourcing";
 import {
   ControlEvent,
   controlSubject,
@@ -33,6 +40,7 @@ export type Reply = Partial<AnswerData>;
 export type Behaviour = (ask: Ask, process: SimulatedProcess) => Reply | undefined;
 
 const controlEvents = eventSchema(ControlEvent);
+const participantEvents = eventSchema(ParticipantEvent);
 
 /** SHA-256 of a text, as digests in the log are. */
 export function digest(text: string): string {
@@ -84,7 +92,7 @@ export class SimulatedProcess {
     this.gate = initialGate(role);
     const subjects = [controlSubject(this.#run), this.subject];
     this.startedAt = this.end;
-    await this.#log.read({ upTo: this.end, subjects }, (message) => this.see(message));
+    await this.#log.read({ upTo: this.end, subjects }, (message) => this.#replay(message));
   }
 
   kill(): void {
@@ -118,15 +126,18 @@ export class SimulatedProcess {
     return done.stored;
   }
 
-  /** Folds a message of the stream. */
-  see(message: StoredMessage): void {
-    if (message.subject === controlSubject(this.#run)) {
-      for (const recorded of decodeEvents(message, controlEvents).events) this.gate = evolveGate(this.gate, recorded);
-    }
-    if (message.subject !== this.subject) return;
-    for (const { event } of decodeEvents(message, eventSchema(ParticipantEvent)).events) {
-      if (event.type === "participant.answered") this.gate = answered(this.gate, event.data);
-    }
+  /** Folds what control says. */
+  see(events: readonly Recorded<ControlEvent>[]): void {
+    for (const recorded of events) this.gate = evolveGate(this.gate, recorded);
+  }
+
+  #replay(message: StoredMessage): void {
+    if (message.subject === controlSubject(this.#run)) this.see(decodeEvents(message, controlEvents).events);
+    else for (const { event } of decodeEvents(message, participantEvents).events) this.#heard(event);
+  }
+
+  #heard(event: ParticipantEvent): void {
+    if (event.type === "participant.answered") this.gate = answered(this.gate, event.data);
   }
 
   /** Obeys the next ask that it does not meet with silence; false where there is none. */
@@ -139,7 +150,7 @@ export class SimulatedProcess {
       const data = { asked: sequence, operation, checkpointId, ...reply };
       if (operation === "capture" && reply.problem === undefined) await this.#capture(ask);
       this.obeyed.push(ask);
-      await this.say({ type: "participant.answered", data });
+      if (await this.say({ type: "participant.answered", data })) this.#heard({ type: "participant.answered", data });
       return true;
     }
     return false;

@@ -9,7 +9,15 @@ import {
   isLeader,
   react,
 } from "@holdpoint/checkpoint";
-import { decodeEvents, encodeEvents, eventSchema, MemoryLog, parseJson, type Recorded } from "@holdpoint/eventsourcing";
+import {
+  decodeEvents,
+  encodeEvents,
+  eventSchema,
+  MemoryLog,
+  parseJson,
+  type Recorded,
+  type StoredMessage,
+} from "@holdpoint/eventsourcing";
 import { ControlEvent, controlSubject, type Operation, Outcome, outcomeSubject } from "@holdpoint/schemas";
 import { expect } from "vitest";
 import { digest, type ProcessOptions, type Session, SimulatedProcess } from "./simulated-process.ts";
@@ -25,6 +33,8 @@ export class Simulation {
   readonly processes: SimulatedProcess[] = [];
   /** Called after each append of the coordinator with how many there were; true: it is killed there. */
   killAfter: (appends: number) => boolean = () => false;
+  /** Called when a decision to append was made, before it is tried. */
+  beforeAppend: (decision: Extract<Decision, { kind: "append" }>) => Promise<void> = async () => {};
   appends = 0;
   #incarnation = 0;
   #number = 0;
@@ -122,6 +132,7 @@ export class Simulation {
     }
     this.#number += 1;
     const drafts = draftsOf(this.state, decision.messages, { incarnation: this.incarnation, number: this.#number });
+    await this.beforeAppend(decision);
     await this.log.appendBatch(drafts);
     this.appends += 1;
     await this.#fold();
@@ -134,7 +145,7 @@ export class Simulation {
     await this.log.read({ from: this.#readTo + 1, upTo }, (message) => {
       if (message.sequence <= this.#readTo) return;
       this.state = advance(this.state, message);
-      if (message.sequence > this.#seenTo) for (const process of this.processes) this.#show(process, message);
+      if (message.sequence > this.#seenTo && message.subject === controlSubject(run)) this.#show(message);
       this.#readTo = message.sequence;
     });
     this.#seenTo = Math.max(this.#seenTo, upTo);
@@ -143,8 +154,9 @@ export class Simulation {
   #seenTo = 0;
 
   /** A process that started later has folded by itself what came before. */
-  #show(process: SimulatedProcess, message: Parameters<SimulatedProcess["see"]>[0]): void {
-    if (message.sequence > process.startedAt) process.see(message);
+  #show(message: StoredMessage): void {
+    const { events } = decodeEvents(message, controlEvents);
+    for (const process of this.processes) if (message.sequence > process.startedAt) process.see(events);
   }
 
   /** Everything on control so far, without what the coordinators said of themselves. */
@@ -216,4 +228,11 @@ export function expectFailure(outcome: Outcome, code: string): string {
 export function expectSuccess(outcome: Outcome): Extract<Outcome, { ok: true }>["result"] {
   if (!outcome.ok) throw new Error(`failed: ${JSON.stringify(outcome)}`);
   return outcome.result;
+}
+
+/** The participant of a role. */
+export function member({ processes }: Simulation, role: string): SimulatedProcess {
+  const process = processes.find(({ options }) => options.role === role);
+  if (process === undefined) throw new Error(`no ${role}`);
+  return process;
 }
