@@ -50,6 +50,8 @@ export function flipOf(kind: SiteKind): { readonly found: string; readonly repla
   return { found, replacement };
 }
 
+const kindOf: ReadonlyMap<string, SiteKind> = new Map(siteKinds.map((kind) => [flipOf(kind).found, kind]));
+
 /**
  * Every site of `source`, by position.
  *
@@ -61,12 +63,17 @@ export function sites(source: string): readonly Site[] {
   const found: Omit<Site, "line">[] = [];
   visit(program, (node) => {
     const token = tokenOf(node, source);
-    const kind = siteKinds.find((known) => flipOf(known).found === token?.text);
+    const kind = token === undefined ? undefined : kindOf.get(token.text);
     if (token !== undefined && kind !== undefined) found.push({ position: token.position, kind });
   });
-  return found
-    .toSorted((one, other) => one.position - other.position)
-    .map((site) => ({ ...site, line: source.slice(0, site.position).split("\n").length }));
+  const sorted = found.toSorted((one, other) => one.position - other.position);
+  let line = 1;
+  let from = 0;
+  return sorted.map(({ position, kind }) => {
+    line += source.slice(from, position).split("\n").length - 1;
+    from = position;
+    return { position, line, kind };
+  });
 }
 
 /** `source` with this site flipped. `site` must be one of `sites(source)`. */

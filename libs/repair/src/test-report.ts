@@ -28,8 +28,8 @@ export interface TestReport {
   readonly sourceLines: readonly number[];
 }
 
-/** Longest text of an expected or actual value that a report keeps, in UTF-16 units. */
-const maxValueLength = 200;
+/** Longest name, message or value that a report keeps, in UTF-16 units. */
+const maxTextLength = 200;
 
 /** How many failures a printed report names. */
 const maxNamedFailures = 10;
@@ -44,6 +44,7 @@ const patterns = {
   actual: /^ {4}actual: ?(?:\|-\n)?(.*)$/m,
   location: /^(?!.*node_modules).*?([^/\\\s(]+:\d+):\d+\)?$/,
   crash: /^((?:[A-Za-z]*Error|AssertionError \[\w+\])\b.*)$/m,
+  folders: /(?<=[\s'"(])(?:\/[^\s/'"()]+)+\//g,
   sourceLine: /^(?!.*node_modules).*[/\\]index\.js:(\d+)\b/,
 };
 
@@ -58,7 +59,7 @@ export function parseTestReport(output: string): TestReport {
     passed: results.length - failures.length,
     failed: failures.length,
     failures,
-    crash: plan === undefined ? (patterns.crash.exec(output)?.[1] ?? null) : null,
+    crash: plan === undefined ? crashOf(output) : null,
     sourceLines: sourceLinesOf(lines),
   };
 }
@@ -124,9 +125,10 @@ function resultsOf(lines: readonly string[]): readonly (TestFailure | undefined)
   let test = "";
   for (const [index, line] of lines.entries()) {
     const [, verdict, assertion = ""] = patterns.result.exec(line) ?? [];
-    if (verdict === "not ok") results.push({ test, assertion, ...detailsOf(lines, index + 1) });
+    if (verdict === "not ok")
+      results.push({ test, assertion: assertion.slice(0, maxTextLength), ...detailsOf(lines, index + 1) });
     else if (verdict === "ok") results.push(undefined);
-    else test = patterns.title.exec(line)?.[1] ?? test;
+    else test = patterns.title.exec(line)?.[1]?.slice(0, maxTextLength) ?? test;
   }
   return results;
 }
@@ -137,13 +139,19 @@ function detailsOf(lines: readonly string[], from: number): Omit<TestFailure, "t
   const block = lines.slice(from, length < 0 ? undefined : from + length).join("\n");
   return {
     at: patterns.location.exec(detailOf(block, patterns.at))?.[1] ?? "",
-    expected: detailOf(block, patterns.expected).slice(0, maxValueLength),
-    actual: detailOf(block, patterns.actual).slice(0, maxValueLength),
+    expected: detailOf(block, patterns.expected).slice(0, maxTextLength),
+    actual: detailOf(block, patterns.actual).slice(0, maxTextLength),
   };
 }
 
 function detailOf(block: string, pattern: RegExp): string {
   return pattern.exec(block)?.[1]?.trim() ?? "";
+}
+
+/** The first error that was printed, without the paths in its message. */
+function crashOf(output: string): string | null {
+  const message = patterns.crash.exec(output)?.[1];
+  return message?.replaceAll(patterns.folders, "").slice(0, maxTextLength) ?? null;
 }
 
 function sourceLinesOf(lines: readonly string[]): readonly number[] {
