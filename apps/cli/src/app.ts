@@ -2,9 +2,10 @@
 import { type Application, buildApplication, buildRouteMap } from "@stricli/core";
 import type { CliContext } from "./commands/context.ts";
 import { demoCommand } from "./commands/demo-command.ts";
+import { operationCommands } from "./commands/operation-commands.ts";
 
 const routes = buildRouteMap<string, CliContext>({
-  routes: { demo: demoCommand },
+  routes: { demo: demoCommand, ...operationCommands },
   docs: { brief: "Checkpoint and restore for long-running RL rollouts" },
 });
 
