@@ -1,7 +1,7 @@
 import { graceMs } from "@holdpoint/checkpoint";
 import { controlSubject, outcomeSubject } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
-import { digest } from "./simulated-process.ts";
+import { digest } from "@holdpoint/testing";
 import { expectFailure, expectSuccess, member, run, type Simulation, startedRun } from "./simulation.ts";
 
 const c1 = { checkpointId: "c1" };

@@ -1,14 +1,14 @@
 import { anchorOf } from "@holdpoint/checkpoint";
 import type { Edges } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
-import { digest, type Session } from "./simulated-process.ts";
+import { digest, type SimulatedSession } from "@holdpoint/testing";
 import { expectFailure, expectSuccess, member, type Simulation, startedRun, twoSessions } from "./simulation.ts";
 
 const c1 = { checkpointId: "c1" };
 const r1 = { rollout: "r1", attempt: 0 };
 const r2 = { rollout: "r2", attempt: 0 };
 
-async function capturedRun(sessions: Partial<Record<string, readonly Session[]>> = {}): Promise<Simulation> {
+async function capturedRun(sessions: Partial<Record<string, readonly SimulatedSession[]>> = {}): Promise<Simulation> {
   const simulation = await startedRun();
   for (const [role, held = []] of Object.entries(sessions)) member(simulation, role).sessions = [...held];
   expectSuccess(await simulation.obeyed("prepare", c1));
@@ -128,7 +128,7 @@ describe("commit", () => {
   });
 });
 
-function withEdges(edges: Edges): Session[] {
+function withEdges(edges: Edges): SimulatedSession[] {
   return [{ ...r1, edges }, ...twoSessions.slice(1)];
 }
 
@@ -136,7 +136,7 @@ const last = digest("r1");
 const other = digest("another");
 
 describe("[L5] edges", () => {
-  const disagreements: [string, Partial<Record<string, readonly Session[]>>, string][] = [
+  const disagreements: [string, Partial<Record<string, readonly SimulatedSession[]>>, string][] = [
     [
       "an agent that has a response which the model has not delivered",
       { agent: withEdges({ calls: { received: 3, last }, tools: { received: 2, last } }) },
@@ -177,7 +177,7 @@ describe("[L5] edges", () => {
     expect(outcome).toMatchObject({ problem: { details: { count: 1 } }, result: { phase: "captured" } });
   });
 
-  const agreements: [string, Partial<Record<string, readonly Session[]>>][] = [
+  const agreements: [string, Partial<Record<string, readonly SimulatedSession[]>>][] = [
     [
       "no call yet at either end",
       { agent: withEdges({ calls: { received: 0, last: null } }), model: twoSessions.slice(1) },

@@ -20,7 +20,7 @@ import {
 } from "@holdpoint/eventsourcing";
 import { ControlEvent, controlSubject, type Operation, Outcome, outcomeSubject } from "@holdpoint/schemas";
 import { expect } from "vitest";
-import { digest, type ProcessOptions, type Session, SimulatedProcess } from "./simulated-process.ts";
+import { digest, type SimulatedProcessOptions, type SimulatedSession, SimulatedProcess } from "@holdpoint/testing";
 
 export const run = "demo";
 export const controlEvents = eventSchema(ControlEvent);
@@ -65,7 +65,7 @@ export class Simulation {
   }
 
   async join(
-    ...options: readonly (Partial<ProcessOptions> & Pick<ProcessOptions, "role">)[]
+    ...options: readonly (Partial<SimulatedProcessOptions> & Pick<SimulatedProcessOptions, "role">)[]
   ): Promise<SimulatedProcess[]> {
     const joined: SimulatedProcess[] = [];
     for (const option of options) {
@@ -192,13 +192,13 @@ export class Simulation {
 }
 
 /** Sessions that a run has at the start: two rollouts, held by everybody, with calls at both ends. */
-export const twoSessions: readonly Session[] = ["r1", "r2"].map((rollout) => {
+export const twoSessions: readonly SimulatedSession[] = ["r1", "r2"].map((rollout) => {
   const edge = { received: 2, last: digest(rollout) };
   return { rollout, attempt: 0, edges: { calls: edge, tools: edge } };
 });
 
 /** A run with one participant of each role, which hold two sessions. */
-export async function startedRun(sessions: readonly Session[] = twoSessions): Promise<Simulation> {
+export async function startedRun(sessions: readonly SimulatedSession[] = twoSessions): Promise<Simulation> {
   const simulation = new Simulation();
   await simulation.takeOver();
   await simulation.join({ role: "environment" }, { role: "model" }, { role: "agent" }, { role: "resources" });

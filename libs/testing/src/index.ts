@@ -1,1 +1,2 @@
-export {};
+/** What tests of several packages share. */
+export * from "./simulated-process.ts";

@@ -1,4 +1,4 @@
-/** A participant's process without a process: it obeys its gate, and answers as it is told. */
+/** A participant's process without a process: it obeys its gate, and answers as it is told. For tests of the control plane. */
 import {
   answered,
   type Ask,
@@ -29,15 +29,16 @@ import {
 } from "@holdpoint/schemas";
 import { createHash } from "node:crypto";
 
-export interface Session extends Episode {
+/** A session that it holds, and what it says of its edges. */
+export interface SimulatedSession extends Episode {
   readonly edges?: Edges;
 }
 
 type AnswerData = Extract<ParticipantEvent, { type: "participant.answered" }>["data"];
-export type Reply = Partial<AnswerData>;
+export type SimulatedReply = Partial<AnswerData>;
 
 /** What a process answers to an ask instead of its default; undefined: it stays silent. */
-export type Behaviour = (ask: Ask, process: SimulatedProcess) => Reply | undefined;
+export type SimulatedBehaviour = (ask: Ask, process: SimulatedProcess) => SimulatedReply | undefined;
 
 const controlEvents = eventSchema(ControlEvent);
 const participantEvents = eventSchema(ParticipantEvent);
@@ -47,7 +48,7 @@ export function digest(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-export interface ProcessOptions {
+export interface SimulatedProcessOptions {
   readonly role: Role;
   readonly instance: string;
   readonly worker: string;
@@ -55,7 +56,7 @@ export interface ProcessOptions {
 }
 
 export class SimulatedProcess {
-  readonly options: ProcessOptions;
+  readonly options: SimulatedProcessOptions;
   readonly subject: string;
   readonly #run: string;
   readonly #log: EventLog;
@@ -66,14 +67,14 @@ export class SimulatedProcess {
   startedAt = 0;
   fenced = false;
   dead = false;
-  sessions: Session[] = [];
+  sessions: SimulatedSession[] = [];
   restarts: Episode[] = [];
-  behaviour: Partial<Record<Ask["operation"], Behaviour>> = {};
+  behaviour: Partial<Record<Ask["operation"], SimulatedBehaviour>> = {};
   /** Every ask that was obeyed, in order. */
   readonly obeyed: Ask[] = [];
   #number = 0;
 
-  constructor(run: string, log: EventLog, options: ProcessOptions) {
+  constructor(run: string, log: EventLog, options: SimulatedProcessOptions) {
     this.#run = run;
     this.#log = log;
     this.options = options;
@@ -164,14 +165,14 @@ export class SimulatedProcess {
     if (events.length > 0) await this.say(...events);
   }
 
-  inScope(scope: readonly Episode[]): readonly Session[] {
+  inScope(scope: readonly Episode[]): readonly SimulatedSession[] {
     return this.sessions.filter((session) => {
       return scope.some(({ rollout, attempt }) => rollout === session.rollout && attempt === session.attempt);
     });
   }
 }
 
-const replies: Partial<Record<Ask["operation"], Behaviour>> = {
+const replies: Partial<Record<Ask["operation"], SimulatedBehaviour>> = {
   prepare: (_ask, { sessions, restarts }) => {
     const continued = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
     return { blockers: [], blockerCount: 0, restarts, continued };
@@ -186,6 +187,6 @@ const replies: Partial<Record<Ask["operation"], Behaviour>> = {
   },
 };
 
-function defaultReply(ask: Ask, process: SimulatedProcess): Reply | undefined {
+function defaultReply(ask: Ask, process: SimulatedProcess): SimulatedReply | undefined {
   return (replies[ask.operation] ?? (() => ({})))(ask, process);
 }
