@@ -1,0 +1,12 @@
+import { processSettings } from "@holdpoint/participant";
+import * as z from "zod";
+
+/** What the coordinator is told by its environment. */
+export const Settings = z.object({
+  ...processSettings,
+  /** Where the server's monitoring answers, such as `http://127.0.0.1:8222`: only there it says whether it syncs every write. */
+  HOLDPOINT_MONITOR_URL: z.url({ protocol: /^https?$/ }).optional(),
+  /** Whether a stream that promises less than `nats.conf` gives is good enough. */
+  HOLDPOINT_ALLOW_WEAK: z.enum(["yes", "no"]).default("no"),
+});
+export type Settings = z.infer<typeof Settings>;
