@@ -49,7 +49,7 @@ ${needs}
 const legend = `<ul class="legend">
 <li><i style="background:var(--a0)"></i>first attempt</li>
 <li><i style="background:var(--a1)"></i>replacement, continued or started over</li>
-<li><i style="background:var(--abandoned)"></i>given up for a replacement</li>
+<li><i style="background:var(--abandoned)"></i>given up after the cut that the replacement goes on from</li>
 <li><i style="background:var(--hold)"></i>admission closed for a checkpoint; the triangle is its cut</li>
 <li><i style="background:var(--restore)"></i>restore</li>
 <li><i style="background:var(--kill)"></i>kill -9</li>

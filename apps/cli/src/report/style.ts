@@ -26,13 +26,14 @@ p { margin: 0 0 12px; max-width: 78ch; }
 .verdict strong { display: block; font-size: 34px; line-height: 1.15; margin-bottom: 6px; }
 .verdict.good { background: var(--good-soft); } .verdict.good strong { color: var(--good); }
 .verdict.bad { background: var(--bad-soft); } .verdict.bad strong { color: var(--bad); }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(168px, 1fr)); gap: 12px; margin-top: 16px; }
+.cards { display: grid; grid-template-columns: repeat(4, 1fr); gap: 12px; margin-top: 16px; }
+@media (max-width: 720px) { .cards { grid-template-columns: repeat(2, 1fr); } .checks { columns: 1; } }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 12px 16px; }
 .card b { display: block; font-size: 24px; font-variant-numeric: tabular-nums; }
 .checks { list-style: none; margin: 0; padding: 0; columns: 2; column-gap: 32px; }
-.checks li { break-inside: avoid; padding: 3px 0 3px 26px; position: relative; }
-.checks li::before { position: absolute; left: 2px; font-weight: 700; content: "\\2713"; color: var(--good); }
-.checks li.bad::before { content: "\\2717"; color: var(--bad); }
+.checks > li { break-inside: avoid; padding: 3px 0 3px 26px; position: relative; }
+.checks > li::before { position: absolute; left: 2px; font-weight: 700; content: "\\2713"; color: var(--good); }
+.checks > li.bad::before { content: "\\2717"; color: var(--bad); }
 .checks ul { margin: 2px 0 6px; padding-left: 18px; color: var(--bad); font-size: 13px; }
 .scroll { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 10px; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: 14px; }

@@ -4,7 +4,7 @@
  */
 import type { AttemptFacts } from "../demo/attempts.ts";
 import type { CheckpointFacts, RestoreFacts } from "../demo/checkpoints.ts";
-import type { KillFacts, RunRecord } from "../demo/record.ts";
+import type { KillFacts, RolloutRecord, RunRecord } from "../demo/record.ts";
 import { escaped } from "./escape.ts";
 
 const laneHeight = 20;
@@ -39,7 +39,7 @@ export function timelineOf(run: RunRecord, lengthMs: number): string {
     axis(scale),
     ...run.checkpoints.map((checkpoint) => checkpointBand(checkpoint, scale)),
     ...run.restores.map((restore) => restoreBand(restore, scale)),
-    ...run.rollouts.map(({ rollout, attempts }, lane) => laneOf(rollout, attempts, { lane, scale })),
+    ...run.rollouts.map((rollout, lane) => laneOf(rollout, run.checkpoints, { lane, scale })),
     ...run.kills.map((kill, at) => killLine(kill, labels[at] ?? 0, scale)),
     "</svg>",
   ].join("\n");
@@ -57,25 +57,57 @@ function labelRows(kills: readonly KillFacts[], x: Scale["x"]): readonly number[
   });
 }
 
-function laneOf(rollout: string, attempts: readonly AttemptFacts[], at: { lane: number; scale: Scale }): string {
-  const y = at.scale.top + at.lane * laneHeight;
-  const bars = attempts.map((attempt) => attemptBar(rollout, attempt, { y: y + (laneHeight - barHeight) / 2, ...at }));
+function laneOf(
+  { rollout, attempts }: RolloutRecord,
+  checkpoints: readonly CheckpointFacts[],
+  { lane, scale }: { readonly lane: number; readonly scale: Scale },
+): string {
+  const top = scale.top + lane * laneHeight;
+  const y = top + (laneHeight - barHeight) / 2;
+  const bars = attempts.map((attempt, at) => {
+    const leftAtMs = cutOf(attempts[at + 1], attempt, checkpoints);
+    return attemptBar({ rollout, attempt, leftAtMs }, { y, scale });
+  });
   return [
-    `<g class="lane"><line class="rule" x1="${labelWidth}" y1="${y + laneHeight}" x2="${width}" y2="${y + laneHeight}"/>`,
-    `<text class="label" x="${labelWidth - 8}" y="${y + laneHeight / 2 + 4}">${escaped(rollout)}</text>`,
+    `<g><line class="rule" x1="${labelWidth}" y1="${top + laneHeight}" x2="${width}" y2="${top + laneHeight}"/>`,
+    `<text class="label" x="${labelWidth - 8}" y="${top + laneHeight / 2 + 4}">${escaped(rollout)}</text>`,
     ...bars,
     "</g>",
   ].join("");
 }
 
-function attemptBar(rollout: string, attempt: AttemptFacts, { y, scale }: { y: number; scale: Scale }): string {
+/** When the replacement left an attempt, where it goes on from it. */
+function cutOf(
+  next: AttemptFacts | undefined,
+  { attempt }: AttemptFacts,
+  checkpoints: readonly CheckpointFacts[],
+): number | undefined {
+  if (next?.from?.attempt !== attempt) return undefined;
+  const { source } = next.from;
+  return checkpoints.find(({ checkpointId }) => checkpointId === source)?.capturedAtMs ?? undefined;
+}
+
+interface Bar {
+  readonly rollout: string;
+  readonly attempt: AttemptFacts;
+  readonly leftAtMs: number | undefined;
+}
+
+/** What counts is coloured: all of a last attempt, and of an earlier one the part up to the cut that was gone on from. */
+function attemptBar({ rollout, attempt, leftAtMs }: Bar, { y, scale }: { y: number; scale: Scale }): string {
+  const { openedAtMs, from, end } = attempt;
   const endMs = attempt.endedAtMs ?? scale.startMs + scale.lengthMs;
-  const kind = attempt.end === "abandoned" ? "abandoned" : `attempt a${Math.min(attempt.attempt, 3)}`;
-  const origin = attempt.from === null ? "from its input" : `goes on from ${attempt.from.source}`;
-  const title = `${rollout}, attempt ${attempt.attempt}: ${origin}, ${attempt.end} after ${seconds(endMs - attempt.openedAtMs)}`;
-  const parked = attempt.parked.map((span) => rect("parked", { ...span, y, height: barHeight, scale }, "parked"));
-  const bar = rect(kind, { fromMs: attempt.openedAtMs, toMs: endMs, y, height: barHeight, scale }, title);
-  return [bar, ...parked].join("");
+  const isLast = end !== "abandoned";
+  const origin = from === null ? "from its input" : `goes on from ${from.source}`;
+  const title = `${rollout}, attempt ${attempt.attempt}: ${origin}, ${end} after ${seconds(endMs - openedAtMs)}`;
+  const place = { y, height: barHeight, scale };
+  const countsUntilMs = isLast ? endMs : Math.min(leftAtMs ?? openedAtMs, endMs);
+  const colour = `attempt a${Math.min(attempt.attempt, 3)}`;
+  return [
+    isLast ? "" : rect("abandoned", { fromMs: openedAtMs, toMs: endMs, ...place }, title),
+    countsUntilMs > openedAtMs ? rect(colour, { fromMs: openedAtMs, toMs: countsUntilMs, ...place }, title) : "",
+    ...attempt.parked.map((span) => rect("parked", { ...span, ...place }, "parked")),
+  ].join("");
 }
 
 function checkpointBand(checkpoint: CheckpointFacts, scale: Scale): string {
