@@ -5,6 +5,7 @@ import {
   AuthorizationError,
   InvalidArgumentError,
   InvalidSubjectError,
+  NoRespondersError,
   PermissionViolationError,
   UserAuthenticationExpiredError,
 } from "nats";
@@ -39,7 +40,9 @@ export function translate(error: unknown, doing: string): HoldpointError {
   if (findCause(error, [InvalidArgumentError, InvalidSubjectError]) !== undefined) {
     return new HoldpointError("invalid_request", `${doing}: ${reason}`, { cause: error });
   }
-  return new HoldpointError("unavailable", `${doing}: the broker did not answer (${reason})`, { cause: error });
+  const nobody = findCause(error, [NoRespondersError]) !== undefined;
+  const what = nobody ? "nobody listens there now" : `no answer (${reason})`;
+  return new HoldpointError("unavailable", `${doing}: ${what}`, { cause: error });
 }
 
 /** What a refusal of the JetStream API means. Trouble of the server, and too much at once, may be tried again. */

@@ -6,3 +6,6 @@ export type { Connection, ConnectionStatus, Incoming, RequestOptions, Subscripti
 export { type LogOptions, openLog } from "./log.ts";
 export { type CommandDraft, publishCommand } from "./publish-command.ts";
 export { ensureStream, type StreamOptions } from "./stream.ts";
+export { fullness, type PromiseOptions, streamPromise } from "./promise.ts";
+export { consumeResults, type ConsumeOptions, type ResultConsumer, type ResultInHand } from "./results.ts";
+export { type RunningService, serve, type ServiceEndpoint, type ServiceOptions, type ServiceReply } from "./serve.ts";
