@@ -35,6 +35,7 @@ export class ControlHistory {
   readonly #stale = new Set<string>();
   readonly #numbers = new Map<string, number>();
   #lastResumed: string | undefined;
+  #open: string | undefined;
 
   constructor(stream: string) {
     this.#stream = stream;
@@ -47,6 +48,7 @@ export class ControlHistory {
         break;
       case "checkpoint.opened":
         this.#count(event.data.checkpointId);
+        this.#open = event.data.checkpointId;
         break;
       case "checkpoint.resumed":
         this.#resumed(event.data.checkpointId);
@@ -85,6 +87,16 @@ export class ControlHistory {
   /** The id whose first resume is the latest; undefined before there was one. */
   get lastResumed(): string | undefined {
     return this.#lastResumed;
+  }
+
+  /** The checkpoint or restore that is open. */
+  get open(): string | undefined {
+    return this.#open;
+  }
+
+  /** Whether the id is over. */
+  isResumed(checkpointId: string): boolean {
+    return this.#stale.has(checkpointId);
   }
 
   /** One above every number that an id of this prefix has ever had. */
@@ -126,6 +138,7 @@ export class ControlHistory {
 
   #resumed(checkpointId: string): void {
     this.#count(checkpointId);
+    if (this.#open === checkpointId) this.#open = undefined;
     if (this.#stale.has(checkpointId)) return;
     this.#stale.add(checkpointId);
     this.#lastResumed = checkpointId;

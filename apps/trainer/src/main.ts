@@ -1,1 +1,164 @@
-export {};
+/** The trainer's process: what it knows of its run, and where it goes on from. Wiring, and nothing else. */
+import { Controller } from "@holdpoint/client";
+import { HoldpointError } from "@holdpoint/errors";
+import {
+  connectToRun,
+  exitCodes,
+  LogWriter,
+  readSettings,
+  type RunConnections,
+  runProcess,
+} from "@holdpoint/participant";
+import { setTimeout as delay } from "node:timers/promises";
+import { resumeLeftOpen } from "./commanding.ts";
+import type { TrainerContext } from "./context.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { Inbox } from "./inbox.ts";
+import { groupsOf } from "./next-step.ts";
+import { Publications, type TrainerLogEvent } from "./publications.ts";
+import { goBack } from "./restoring.ts";
+import { readRun, RunView } from "./run-view.ts";
+import { planOf, TrainerSettings } from "./settings.ts";
+import { StateDir } from "./state-dir.ts";
+import { requireSamePlan, requireSameStream } from "./same-run.ts";
+import { firstState, type TrainerState } from "./state.ts";
+import { Trainer } from "./trainer.ts";
+
+/** How long to wait for a coordinator to make the run's stream. */
+const streamPatienceMs = 60_000;
+const pauseMs = 200;
+
+await runProcess(async () => {
+  const settings = readSettings(TrainerSettings, process.env);
+  const groups = groupsOf(planOf(settings));
+  const connections = await connectToRun("trainer", settings);
+  let stopping = false;
+  train(connections, settings, groups).then(
+    () => process.exit(exitCodes.ok),
+    (error: unknown) => {
+      if (stopping) return;
+      connections.logger.error({ err: error }, "the trainer stops");
+      process.exit(HoldpointError.is(error, "invalid_request") ? exitCodes.misconfigured : exitCodes.failed);
+    },
+  );
+  return {
+    stop: async () => {
+      stopping = true;
+      await connections.connection.close();
+    },
+  };
+});
+
+async function train(
+  connections: RunConnections,
+  settings: TrainerSettings,
+  groups: TrainerContext["groups"],
+): Promise<void> {
+  const { log, logger, incarnation } = connections;
+  const dir = await StateDir.open(settings.HOLDPOINT_STATE_DIR, incarnation);
+  if (settings.HOLDPOINT_RESTORE === undefined && (await dir.final()) !== undefined) {
+    logger.info("the run has ended: final.json says what came of it");
+    return;
+  }
+  const { context, end } = await openContext(connections, { settings, groups, dir });
+  const publications = await Publications.read(log, context.run, end);
+  await resumeLeftOpen(context);
+  const state = await stateToGoOnFrom(context);
+  const { run, view } = context;
+  const { connection } = connections;
+  const instance = settings.HOLDPOINT_INSTANCE;
+  const inbox = await Inbox.open({ connection, log, run, instance, view, readUpTo: end }, state.cursor);
+  const dispatcher = new Dispatcher({
+    messenger: connection,
+    run,
+    view,
+    seed: settings.HOLDPOINT_SEED,
+    budgetMs: settings.HOLDPOINT_BUDGET_MS ?? null,
+    trouble: (what, error) => logger.warn({ err: error }, what),
+  });
+  const trainer = new Trainer({ context, dispatcher, inbox, publications, state, clock: now });
+  const { weightsDigest, version } = await trainer.run();
+  logger.info({ weightsDigest, version }, "the run has ended");
+}
+
+function now(): number {
+  return performance.now();
+}
+
+/** Takes over the trainer's log, which fences the trainer before this one, and reads the run to its present end. */
+async function openContext(
+  connections: RunConnections,
+  parts: Pick<TrainerContext, "settings" | "groups" | "dir">,
+): Promise<{ readonly context: TrainerContext; readonly end: number }> {
+  const { connection, log, blobs, logger } = connections;
+  const run = parts.settings.HOLDPOINT_RUN;
+  await untilStream(connections);
+  const writer = await claim(connections, await parts.dir.load());
+  const view = new RunView(log.stream, run, (what) => logger.warn({ what }, "cannot be read"));
+  const end = await readRun(log, run, view);
+  const tail = await log.tail({ from: end + 1, subjects: RunView.subjects(run) }, (message) => view.take(message));
+  tail.ended.catch((error: unknown) => view.fail(error));
+  const say = async (events: readonly TrainerLogEvent[]) => void (await writer.record(events));
+  const controller = new Controller({ connection, log, run });
+  return { context: { ...parts, run, log, blobs, view, logger, controller, say }, end };
+}
+
+/** Its first word is from where it goes on, as far as that was saved when it started. */
+async function claim(
+  { log, logger, incarnation, settings }: RunConnections,
+  saved: TrainerState | undefined,
+): Promise<LogWriter<TrainerLogEvent>> {
+  const { HOLDPOINT_RUN: run, HOLDPOINT_INSTANCE: instance, HOLDPOINT_WORKER: worker } = settings;
+  const { writer } = await LogWriter.claim<TrainerLogEvent>(
+    {
+      log,
+      run,
+      writer: { role: "trainer", instance, worker },
+      incarnation,
+      now: () => Date.now(),
+      applied: () => {},
+      fenced: () => {
+        logger.error("another trainer has taken over; this one stops");
+        process.exit(exitCodes.fenced);
+      },
+    },
+    () => ({
+      type: "trainer.saved",
+      data: { checkpointId: null, version: saved?.version ?? 0, cursor: saved?.cursor ?? 0 },
+    }),
+  );
+  return writer;
+}
+
+/** The saved state, read after the trainer before this one was fenced; or that of a checkpoint. */
+async function stateToGoOnFrom(context: TrainerContext): Promise<TrainerState> {
+  const { settings, dir, log, say } = context;
+  const plan = planOf(settings);
+  const wanted = settings.HOLDPOINT_RESTORE;
+  if (wanted === undefined) {
+    const state = (await dir.load()) ?? firstState(plan);
+    requireSamePlan(state.plan, plan);
+    await requireSameStream(log, state);
+    return state;
+  }
+  const { checkpointId, state } = await goBack(context, wanted);
+  await dir.removeFinal();
+  await dir.save(state);
+  const { version, cursor } = state;
+  await say([{ type: "trainer.saved", data: { checkpointId, version, cursor } }]);
+  return state;
+}
+
+/** The coordinator makes the stream of a run; a trainer may be started before it. */
+async function untilStream({ log }: RunConnections): Promise<void> {
+  const end = performance.now() + streamPatienceMs;
+  for (;;) {
+    try {
+      await log.lastSequence();
+      return;
+    } catch (error) {
+      if (!HoldpointError.is(error, "not_found") || performance.now() > end) throw error;
+      await delay(pauseMs);
+    }
+  }
+}

@@ -6,7 +6,6 @@
  *     does not depend on what ends first.
  *  3. Continuations of a restore are dispatched before anything else, and nothing else before they are taken.
  */
-import { HoldpointError } from "@holdpoint/errors";
 import { type PlannedGroup, planRun } from "@holdpoint/repair";
 import type { Episode } from "@holdpoint/schemas";
 import { type EpisodeResult, isTrained, type RunPlan, type TrainerState } from "./state.ts";
@@ -138,20 +137,10 @@ export function wayBack(
   return {
     restored: undone.filter(({ rollout }) => held.has(rollout)).map(({ rollout }) => rollout),
     retired: undone.flatMap(({ rollout }) => {
-      const highest = known.get(rollout)?.highest ?? -1;
-      return highest < attempts.attemptOf(rollout) ? [] : [{ rollout, attempt: highest }];
+      const attempt = attempts.attemptOf(rollout);
+      const installed = attempts.isContinued(rollout) ? attempt : -1; // lives before it is dispatched
+      const highest = Math.max(known.get(rollout)?.highest ?? -1, installed);
+      return highest < attempt ? [] : [{ rollout, attempt: highest }];
     }),
   };
-}
-
-/** @throws HoldpointError `invalid_request` where the files belong to a run with another plan */
-export function requireSamePlan(found: RunPlan, wanted: RunPlan): void {
-  const faults = Object.entries(wanted).flatMap(([name, value]) => {
-    const is = Object.entries(found).find(([other]) => other === name)?.[1];
-    return is === value ? [] : [`${name} is ${is}, expected ${value}`];
-  });
-  if (faults.length === 0) return;
-  const advice =
-    "give each run a HOLDPOINT_STATE_DIR of its own, or start with the settings of the run that it belongs to";
-  throw new HoldpointError("invalid_request", `the saved state is of another run: ${faults.join("; ")}; ${advice}`);
 }

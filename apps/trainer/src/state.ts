@@ -49,8 +49,6 @@ export type TrainedGroup = z.infer<typeof TrainedGroup>;
 export const TrainerState = z.object({
   format: z.literal(format),
   plan: RunPlan,
-  /** Where the stream ended when the run's first trainer started: nothing of this run is before it. */
-  origin: z.int().nonnegative(),
   version: z.int().nonnegative(),
   weights: z.array(z.number()),
   /** Every result up to here was looked at. */
@@ -65,15 +63,14 @@ export const TrainerState = z.object({
 });
 export type TrainerState = z.infer<typeof TrainerState>;
 
-/** The state of a run's first trainer. */
-export function firstState(plan: RunPlan, origin: number): TrainerState {
+/** Where a run starts. A trainer that has lost its state starts here too: all that it knew is in the log. */
+export function firstState(plan: RunPlan): TrainerState {
   return {
     format,
     plan,
-    origin,
     version: 0,
     weights: [...initialWeights()],
-    cursor: origin,
+    cursor: 0,
     anchor: null,
     groups: [],
     pending: [],
@@ -112,6 +109,6 @@ export function isTrained({ groups }: TrainerState, rollout: string): boolean {
 }
 
 /** The sequence after which everything lies that episodes under this policy version said. */
-export function publishedAfter({ groups, origin }: TrainerState, policyVersion: number): number {
-  return groups[policyVersion - 1]?.cursor ?? origin;
+export function publishedAfter({ groups }: TrainerState, policyVersion: number): number {
+  return groups[policyVersion - 1]?.cursor ?? 0;
 }

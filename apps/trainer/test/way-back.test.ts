@@ -4,7 +4,7 @@ import { type EpisodeResult, firstState, type TrainerState, withGroup } from "..
 import { worldGroups as groups, worldPlan } from "./world.ts";
 
 const attempts = { attemptOf: () => 0, isContinued: () => false };
-const fresh = firstState(worldPlan, 0);
+const fresh = firstState(worldPlan);
 
 function result(rollout: string, policyVersion = 0): EpisodeResult {
   return { rollout, attempt: 0, status: "finished", reward: 1, policyVersion, sequence: 20 };

@@ -66,7 +66,7 @@ export class World {
     this.#options = options;
     this.plan = options.plan ?? worldPlan;
     this.#groups = options.plan === undefined ? worldGroups : groupsOf(options.plan);
-    this.#state = firstState(this.plan, 0);
+    this.#state = firstState(this.plan);
     this.#durable = this.#state;
     this.#publish();
   }
@@ -94,8 +94,11 @@ export class World {
       const { rollout, attempt, group, continued } = order;
       const live = this.#live.get(rollout);
       if (live !== undefined && live.attempt !== attempt) throw new Error(`${key(order)} beside ${key(live)}`);
-      if (live !== undefined) this.#live.set(rollout, { ...live, claimed: true });
-      if (live !== undefined) continue;
+      if (live !== undefined) {
+        this.#live.set(rollout, { ...live, claimed: true });
+        this.#opened.set(rollout, attempt);
+        continue;
+      }
       if (continued) throw new Error(`${key(order)} was not installed`);
       if ((this.#opened.get(rollout) ?? -1) >= attempt) throw new Error(`${key(order)} has ended`);
       const policy = this.#policies.get(group.policyVersion) ?? "";
@@ -164,7 +167,7 @@ export class World {
     this.#mark(retired);
     const assignments = restored.map((rollout) => {
       const from = saved.scope.find((live) => live.rollout === rollout)?.attempt ?? 0;
-      return { rollout, from, to: Math.max(this.#opened.get(rollout) ?? -1, this.#history.attemptOf(rollout) - 1) + 1 };
+      return { rollout, from, to: this.#history.attemptOf(rollout) };
     });
     if (this.#live.size > 0) throw new Error(`live at a restore: ${[...this.#live.keys()].join(" ")}`);
     const ids = { command: 1, checkpointId: `r${this.#sequence}`, source: "c1" };
@@ -173,7 +176,6 @@ export class World {
     for (const { rollout, to } of assignments) {
       const from = saved.scope.find((live) => live.rollout === rollout);
       if (from !== undefined) this.#live.set(rollout, { ...from, attempt: to, claimed: false });
-      this.#opened.set(rollout, to);
     }
     this.save();
     this.#catchUp();

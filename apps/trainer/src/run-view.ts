@@ -1,0 +1,133 @@
+/**
+ * What the trainer follows of the run: what was decided, which episodes were opened, and how they ended.
+ *
+ * It reads everything there is before anything is dispatched, and follows from there, without a gap: an episode that was opened
+ * is never dispatched again, whoever asked for it.
+ */
+import { decodeEvents, type EventLog, eventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
+import { Directory, Latch, sha256 } from "@holdpoint/participant";
+import { ControlEvent, controlSubject, type Episode, filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import { ControlHistory } from "./control-history.ts";
+import type { KnownRollout } from "./next-step.ts";
+import type { EpisodeResult } from "./state.ts";
+
+const controlEvents = eventSchema(ControlEvent);
+const environmentEvents = eventSchema(logEvents.environment);
+
+/** A result, and the digest of the message that says it. */
+export interface FoundResult {
+  readonly result: EpisodeResult;
+  readonly anchor: string;
+}
+
+export class RunView {
+  readonly history: ControlHistory;
+  readonly directory = new Directory();
+  readonly #latch = new Latch();
+  readonly #control: string;
+  readonly #opened = new Map<string, Set<number>>();
+  readonly #results: FoundResult[] = [];
+  readonly #trouble: (what: string) => void;
+  #changes = 0;
+  #failure: Error | undefined;
+
+  /** @param trouble told of what cannot be read */
+  constructor(stream: string, run: string, trouble: (what: string) => void) {
+    this.history = new ControlHistory(stream);
+    this.#control = controlSubject(run);
+    this.#trouble = trouble;
+  }
+
+  /** Subjects that are followed. Results come by the inbox. */
+  static subjects(run: string): readonly string[] {
+    return [controlSubject(run), filters.logsOf(run, "environment")];
+  }
+
+  take(message: StoredMessage): void {
+    const { events, problems } =
+      message.subject === this.#control
+        ? this.#takeControl(message)
+        : decodeEvents<LogEventOf<"environment">>(message, environmentEvents);
+    for (const problem of problems) this.#trouble(problem);
+    for (const { event, sequence } of events) {
+      if (event.type === "episode.opened") this.#open(event.data);
+      if (event.type === "episode.ended") this.#end(event.data, sequence, message);
+    }
+    this.changed();
+  }
+
+  /** Counts what was taken: another number is another view. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Something else happened that whoever waits should look at. */
+  changed(): void {
+    this.#changes += 1;
+    this.#latch.changed();
+  }
+
+  /** Nothing is followed any more, for this reason: whoever looks next is told. */
+  fail(error: unknown): void {
+    this.#failure = error instanceof Error ? error : new Error(String(error));
+    this.changed();
+  }
+
+  /**
+   * Returns once `holds()`, whatever has to be followed until then.
+   *
+   * @throws the reason why nothing is followed any more; the signal's reason
+   */
+  async until(holds: () => boolean, signal?: AbortSignal): Promise<void> {
+    await this.#latch.until(() => {
+      if (this.#failure !== undefined) throw this.#failure;
+      return holds();
+    }, signal);
+  }
+
+  isOpened({ rollout, attempt }: Episode): boolean {
+    return this.#opened.get(rollout)?.has(attempt) ?? false;
+  }
+
+  /** Results after `cursor`, in stream order. */
+  resultsAfter(cursor: number): readonly FoundResult[] {
+    const at = this.#results.findLastIndex(({ result }) => result.sequence <= cursor);
+    return this.#results.slice(at + 1);
+  }
+
+  /** Every rollout that was ever opened. */
+  known(): ReadonlyMap<string, KnownRollout> {
+    const known = new Map<string, { highest: number; results: EpisodeResult[] }>();
+    for (const [rollout, attempts] of this.#opened) known.set(rollout, { highest: Math.max(...attempts), results: [] });
+    for (const { result } of this.#results) known.get(result.rollout)?.results.push(result);
+    return known;
+  }
+
+  #takeControl(message: StoredMessage): { events: readonly Recorded<never>[]; problems: readonly string[] } {
+    const { events, problems } = decodeEvents(message, controlEvents);
+    for (const recorded of events) {
+      this.history.apply(recorded);
+      this.directory.apply(recorded);
+    }
+    return { events: [], problems };
+  }
+
+  #open({ rollout, attempt }: Episode): void {
+    const attempts = this.#opened.get(rollout) ?? new Set();
+    this.#opened.set(rollout, attempts.add(attempt));
+  }
+
+  #end(data: Omit<EpisodeResult, "sequence">, sequence: number, message: StoredMessage): void {
+    const { rollout, attempt, status, reward, policyVersion } = data;
+    const anchor = sha256(new TextDecoder().decode(message.body));
+    this.#results.push({ result: { rollout, attempt, status, reward, policyVersion, sequence }, anchor });
+  }
+}
+
+/** Reads the run, results and all, up to its present end. @returns that end */
+export async function readRun(log: EventLog, run: string, view: RunView): Promise<number> {
+  const upTo = await log.lastSequence();
+  const subjects = [...RunView.subjects(run), filters.results(run)];
+  await log.read({ upTo, subjects }, (message) => view.take(message));
+  return upTo;
+}
