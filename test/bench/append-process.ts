@@ -8,7 +8,6 @@ const user = process.env["BENCH_USER"] ?? "";
 const password = process.env["BENCH_PASSWORD"] ?? "";
 const run = process.env["BENCH_RUN"] ?? "";
 const connection = await connectTo({ url, user, password, name: `bench.${instance}` });
-const room = { run, connection, log: openLog(connection, run), url, user, password };
-process.send?.(await writerCell(room, Number(sessions), instance));
+process.send?.(await writerCell({ run, log: openLog(connection, run) }, Number(sessions), instance));
 await connection.close();
 process.disconnect();

@@ -21,7 +21,11 @@ interface Cell {
 }
 
 /** `sessions` loops in one process, each with one event on its way at a time. */
-export async function writerCell({ log, run }: Room, sessions: number, instance: string): Promise<Cell> {
+export async function writerCell(
+  { log, run }: Pick<Room, "log" | "run">,
+  sessions: number,
+  instance: string,
+): Promise<Cell> {
   const { writer } = await LogWriter.claim(
     {
       log,

@@ -1,10 +1,13 @@
 /** A broker of its own for one measurement, with sync always, and what is needed to append to it. */
-import { startBroker } from "@holdpoint/broker";
+import { brokerEnvironment, type RunningBroker, startBroker } from "@holdpoint/broker";
 import type { EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, connectTo, ensureStream, openLog } from "@holdpoint/jetstream";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 
 export interface Room {
   readonly run: string;
+  readonly broker: RunningBroker;
   readonly connection: Connection;
   readonly log: EventLog;
   readonly url: string;
@@ -20,10 +23,33 @@ export async function inRoom<T>(measure: (room: Room) => Promise<T>): Promise<T>
     const connection = await connectTo({ url: broker.url, user, password, name: "bench" });
     const run = "bench";
     await ensureStream(connection, run);
-    const result = await measure({ run, connection, log: openLog(connection, run), url: broker.url, user, password });
+    const log = openLog(connection, run);
+    const result = await measure({ run, broker, connection, log, url: broker.url, user, password });
     await connection.close();
     return result;
   } finally {
     await broker.stop();
+  }
+}
+
+/** Runs `measure` while a coordinator leads the room's run. */
+export async function withCoordinator<T>({ run, broker }: Room, measure: () => Promise<T>): Promise<T> {
+  const main = new URL("../../apps/coordinator/src/main.ts", import.meta.url);
+  const env = {
+    ...process.env,
+    ...brokerEnvironment(broker, "coordinator"),
+    HOLDPOINT_RUN: run,
+    HOLDPOINT_MONITOR_URL: broker.monitorUrl,
+    LOG_LEVEL: "warn",
+  };
+  const coordinator: ChildProcess = spawn(process.execPath, [main.pathname], {
+    env,
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  try {
+    return await measure();
+  } finally {
+    coordinator.kill("SIGKILL");
+    await once(coordinator, "exit");
   }
 }
