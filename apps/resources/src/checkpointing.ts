@@ -13,7 +13,7 @@ import { mapBounded, type SnapshotReference } from "@holdpoint/sandbox";
 import type { Episode, ResourcesEvent } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import type { RepairSession } from "./repair-session.ts";
-import { newId, referencedNow, type Workshop } from "./workshop.ts";
+import { newId, pendingSessions, referencedNow, type Workshop } from "./workshop.ts";
 
 type Hooks = RoleHooks<RepairSession, ResourcesEvent>;
 
@@ -25,8 +25,12 @@ export class Checkpointing {
   /** Sandboxes made for a restore that is not installed yet. */
   readonly #forks = new Map<string, Episode>();
 
+  /** Knows also what the process before this one forked for a restore that is under way. */
   constructor(workshop: Workshop) {
     this.#workshop = workshop;
+    for (const { rollout, attempt, state } of pendingSessions(workshop)) {
+      if (state.sandbox !== null) this.#forks.set(state.sandbox, { rollout, attempt });
+    }
   }
 
   get hooks(): Pick<Hooks, "capture" | "commit" | "restore" | "release" | "opened"> {
@@ -87,10 +91,11 @@ export class Checkpointing {
         reference: snapshotFor(session, session.from?.source ?? ""),
         sandbox: newId("box", session),
       }));
+    const earlier = [...this.#forks.keys()]; // of the same restore, which an earlier process could not answer for
     for (const { sandbox, episode } of orders) this.#forks.set(sandbox, episode);
     const made = orders.map(({ sandbox }) => sandbox);
     try {
-      await checkpointer.restore(orders);
+      await checkpointer.restore(orders, earlier);
       signal.throwIfAborted();
     } catch (error) {
       await checkpointer.stop(made);

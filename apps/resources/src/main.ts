@@ -3,30 +3,14 @@
  * Wiring, and nothing else.
  */
 import { eventSchema } from "@holdpoint/eventsourcing";
-import {
-  connectToRun,
-  openParticipant,
-  processSettings,
-  readSettings,
-  runProcess,
-  sha256,
-} from "@holdpoint/participant";
+import { connectToRun, openParticipant, readSettings, runProcess, sha256 } from "@holdpoint/participant";
 import { claimStateDir, dirProvider } from "@holdpoint/sandbox";
 import { logEvents } from "@holdpoint/schemas";
-import { isAbsolute } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import * as z from "zod";
 import { openWorkshop, ownerOf } from "./opening.ts";
 import { repairKind } from "./repair-session.ts";
 import { serve } from "./server.ts";
-
-const Settings = z.object({
-  ...processSettings,
-  /** The folder of this server's sandboxes and snapshots: of this server in this run alone. */
-  HOLDPOINT_STATE_DIR: z
-    .string({ error: "expected an absolute path: the folder of this server's sandboxes and snapshots" })
-    .refine(isAbsolute, { error: "expected an absolute path, such as /var/lib/holdpoint/<run>/resources" }),
-});
+import { Settings } from "./settings.ts";
 
 /** How long calls that run may take to end before a stop leaves them to the successor, which rolls them back. */
 const patienceMs = 10_000;
@@ -52,7 +36,8 @@ await runProcess(async () => {
       await participant.stop();
       await Promise.race([workshop.benches.settled(), delay(patienceMs)]);
       await provider.close();
-      await run.connection.close();
+      workshop.executions.close();
+      await run.connection.drain();
     },
   };
 });

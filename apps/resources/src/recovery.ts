@@ -11,7 +11,7 @@ import type { Blocker, ResourcesEvent } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { RepairSession } from "./repair-session.ts";
 import { markLost, rollBack } from "./rolling-back.ts";
-import { liveSessions, recordAll, referencedNow, type Workshop } from "./workshop.ts";
+import { liveSessions, pendingSessions, recordAll, referencedNow, type Workshop } from "./workshop.ts";
 
 interface Garbage {
   readonly sandboxes: readonly string[];
@@ -44,9 +44,8 @@ export class Recovery {
 
   async #garbage(present: readonly string[]): Promise<Garbage> {
     const { participant, checkpointer } = this.#workshop;
-    const { closed } = participant.gate;
-    const pending = closed === undefined ? [] : participant.sessions.pendingOf(closed.checkpointId);
-    const named = new Set([...liveSessions(this.#workshop), ...pending].map(({ state }) => state.sandbox));
+    const sessions = [...liveSessions(this.#workshop), ...pendingSessions(this.#workshop)];
+    const named = new Set(sessions.map(({ state }) => state.sandbox));
     const report = await checkpointer.collectGarbage(referencedNow(this.#workshop));
     for (const snapshot of report.missing) participant.options.trouble(`snapshot ${snapshot} is missing`);
     return { sandboxes: present.filter((sandbox) => !named.has(sandbox)), snapshots: report.orphans };

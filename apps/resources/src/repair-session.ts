@@ -17,7 +17,7 @@ export interface ToolCall {
   readonly arguments: Digest;
 }
 
-export interface StartedCall extends ToolCall {
+interface StartedCall extends ToolCall {
   /** Taken before it, to roll it back; null: it changes nothing. */
   readonly snapshot: SnapshotReference | null;
 }
@@ -30,7 +30,7 @@ export interface FinishedCall extends ToolCall {
   readonly before: FinishedCall | null;
 }
 
-export interface CheckpointSnapshot extends SnapshotReference {
+interface CheckpointSnapshot extends SnapshotReference {
   readonly checkpointId: string;
 }
 

@@ -4,8 +4,11 @@ import type { SandboxProvider } from "@holdpoint/sandbox";
 import { availableParallelism } from "node:os";
 import type { InstalledPackage } from "./installed-package.ts";
 
-/** A bound for runs that wait for something; those that compute are ended by their CPU time. */
-const timeoutMs = 10_000;
+/**
+ * A bound for runs that wait for something; those that compute are ended by their CPU time. Generous: on a machine with more to
+ * do than it can, no run that would come to its end may be cut short, since its end is the reward.
+ */
+const timeoutMs = 30_000;
 
 export class TestRunner {
   readonly #provider: SandboxProvider;

@@ -16,7 +16,7 @@ import { cut, maxAnswerBytes } from "./tools.ts";
 import { newId, sessionIn, targetOf, type Workshop } from "./workshop.ts";
 
 /** What verify says, as JSON in `verify.finished`. */
-export interface Verdict {
+interface Verdict {
   /** Of [0, 1]. */
   readonly reward: number;
   readonly passed: number;

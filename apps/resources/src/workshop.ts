@@ -68,6 +68,12 @@ export function liveSessions({ participant }: Workshop): readonly Session<Repair
   return participant.sessions.all().filter((session) => !isRefused(participant.gate, session));
 }
 
+/** The sessions of the restore that is under way: they have their sandboxes, and count once it is installed. */
+export function pendingSessions({ participant }: Workshop): readonly Session<RepairSession>[] {
+  const { closed } = participant.gate;
+  return closed === undefined ? [] : participant.sessions.pendingOf(closed.checkpointId);
+}
+
 /**
  * Whether a kept checkpoint, one in progress, a live session or a restored one needs a snapshot, as far as the log has come.
  * What nothing needs is never needed again.

@@ -8,7 +8,7 @@ import { decodeEvents, encodeEvents, type EventLog, eventSchema } from "@holdpoi
 import { type Connection, connectTo, ensureStream, openBlobs, openLog } from "@holdpoint/jetstream";
 import { Participant, sha256 } from "@holdpoint/participant";
 import { packageNamed, type Task, taskOf } from "@holdpoint/repair";
-import { claimStateDir, dirProvider, type SandboxProvider } from "@holdpoint/sandbox";
+import { claimStateDir, dirProvider } from "@holdpoint/sandbox";
 import {
   type Assignment,
   type ControlEvent,
@@ -41,7 +41,7 @@ const writer = { role: "resources", instance: "main", worker: "0" } as const;
 const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const schema = eventSchema(logEvents.resources);
 /** A bound against hanging, never a measure. */
-const patience = { timeout: 60_000, interval: 5 };
+export const patience = { timeout: 60_000, interval: 5 };
 
 let broker: RunningBroker;
 const cleanups: (() => unknown)[] = [];
@@ -267,7 +267,7 @@ export class Run {
   // The server.
 
   /** Serves in this process. */
-  async serve(): Promise<{ provider: SandboxProvider; stop(): Promise<void> }> {
+  async serve(): Promise<Server> {
     await claimStateDir(this.stateDir, ownerOf(this.name, writer.instance, writer.worker));
     const connection = await connectAs("resources");
     const provider = await dirProvider({ root: this.stateDir });
@@ -288,14 +288,16 @@ export class Run {
     );
     const workshop = await openWorkshop(participant, provider, this.stateDir);
     await serve(workshop);
-    const stop = async () => {
+    let stopped: Promise<void> | undefined;
+    const end = async () => {
       await participant.stop();
       await provider.close();
       workshop.executions.close();
       await connection.close();
     };
+    const stop = () => (stopped ??= end());
     cleanups.push(stop);
-    return { provider, stop };
+    return { stop };
   }
 
   /** Serves in a process of its own; returns once it has announced itself and serves. */
@@ -309,6 +311,12 @@ export class Run {
     }, patience);
     return server;
   }
+}
+
+/** The server in this process. */
+export interface Server {
+  /** Without a goodbye, as a crash would. Harmless when repeated. */
+  stop(): Promise<void>;
 }
 
 export interface ServerProcess {
@@ -347,5 +355,10 @@ export function someTask(name = "text-table", seed = 1): Task {
   return taskOf({ seed, spec });
 }
 
-export { vi };
-export const patient = patience;
+/** Code of a package that waits, without using CPU time, while there is a file at `path`. */
+export function waitingFor(path: string): string {
+  return `
+const cell = new Int32Array(new SharedArrayBuffer(4));
+while (require("fs").existsSync(${JSON.stringify(path)})) Atomics.wait(cell, 0, 0, 5);
+`;
+}

@@ -1,9 +1,10 @@
+import { HoldpointError } from "@holdpoint/errors";
 import { breakSource, type Task } from "@holdpoint/repair";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { installedPackage, shippedSource } from "../src/installed-package.ts";
-import { patient, Run, someTask, vi } from "./run.ts";
+import { patience, Run, someTask } from "./run.ts";
 
 const episode = { rollout: "r", attempt: 0 };
 
@@ -126,7 +127,7 @@ describe("a tool call", () => {
   test("leaves no snapshot behind once it has finished", async () => {
     const { run } = await seeded();
     await run.tool(episode, "0/0", "run_tests");
-    await vi.waitFor(() => expect(run.snapshots()).toEqual([]), patient);
+    await vi.waitFor(() => expect(run.snapshots()).toEqual([]), patience);
   });
 
   test("with arguments that make no sense is answered in words for the model", async () => {
@@ -227,10 +228,10 @@ describe("the end of a session", () => {
   test("[C8] by retirement stops what runs, waits for it, and frees it; whoever waited is told", async () => {
     const { run } = await seeded();
     writeFileSync(join(await run.sandboxOf(episode), "index.js"), "setInterval(() => {}, 1000);\n");
-    const running = expect(run.tool(episode, "0/0", "run_tests")).rejects.toMatchObject({ code: "stale_attempt" });
-    await vi.waitFor(() => expect(run.executions()).toEqual(["run_tests 0/0 begin"]), patient);
+    const running = run.tool(episode, "0/0", "run_tests").catch((error: unknown) => error);
+    await vi.waitFor(() => expect(run.executions()).toEqual(["run_tests 0/0 begin"]), patience);
     await run.retire(episode);
-    await running;
+    expect(await running).toMatchObject({ code: "stale_attempt" });
     expect(run.sandboxes()).toEqual([]);
     expect(run.snapshots()).toEqual([]);
     expect(await run.eventsOf("session.retired")).toEqual([episode]);
@@ -242,11 +243,10 @@ describe("the end of a session", () => {
     const run = await Run.open();
     await run.serve();
     const episodes = [1, 2, 3, 4, 5].map((number) => ({ rollout: `r${number}`, attempt: 0 }));
-    const seeds = Promise.allSettled(episodes.map((each) => run.seed(each, someTask())));
+    const seeds = episodes.map((each) => run.seed(each, someTask()).catch((error: unknown) => error));
     await run.retire(...episodes);
-    for (const outcome of await seeds) {
-      if (outcome.status === "rejected") expect(outcome.reason).toMatchObject({ code: "stale_attempt" });
-    }
+    const errors = (await Promise.all(seeds)).filter((outcome) => outcome instanceof Error);
+    expect(errors.filter((error) => !HoldpointError.is(error, "stale_attempt"))).toEqual([]);
     expect(run.sandboxes()).toEqual([]);
   });
 });
