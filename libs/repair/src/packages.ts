@@ -96,6 +96,12 @@ export function packageNamed(name: string): PackageSpec | undefined {
   return packages.find((known) => known.name === name);
 }
 
+/**
+ * Output is written before the tests go on. Else Node keeps back what a pipe does not take at once, and loses it when the run
+ * crashes or is killed: the same source would give another report wherever its reader is slow.
+ */
+const runBlocking = `for (const stream of [process.stdout, process.stderr]) stream._handle?.setBlocking?.(true);`;
+
 const runTap = `for (const file of process.argv.slice(1)) require(require("path").resolve(file));`;
 
 const runAssert = `
@@ -121,7 +127,8 @@ export const testCpuSeconds = 2;
 
 /** Arguments for `node`, in the package's folder: runs all its tests in one process, in a small heap, and prints TAP. */
 export function testArguments(spec: Pick<PackageSpec, "style" | "testFiles">): readonly string[] {
-  return ["--max-old-space-size=64", "-e", spec.style === "tap" ? runTap : runAssert, "--", ...spec.testFiles];
+  const script = `${runBlocking}\n${spec.style === "tap" ? runTap : runAssert}`;
+  return ["--max-old-space-size=64", "-e", script, "--", ...spec.testFiles];
 }
 
 function inFolder(names: readonly string[]): readonly string[] {

@@ -12,10 +12,13 @@ import {
   testArguments,
   type TestReport,
 } from "@holdpoint/repair";
-import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, describe, expect, test } from "vitest";
 import { homeOf, sourceOf } from "./workbench.ts";
 
@@ -55,6 +58,21 @@ describe.each(packages)("the package $name", (spec) => {
     expect(packageNamed(spec.name)).toBe(spec);
     expect(killingSitesOf(spec).length).toBeGreaterThanOrEqual(8);
   });
+});
+
+test("a run that crashes loses nothing of what it printed, however slowly that is read", async () => {
+  const folder = join(top, "chatty");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "test.js"), "for (let i = 0; i < 20000; i++) console.log(i);\nthrow new Error('over');\n");
+  const child = spawn(process.execPath, testArguments({ style: "tap", testFiles: ["test.js"] }), {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+
+  await Promise.race([once(child, "exit"), pause(500)]); // nobody reads: a run that does not wait for a reader is over by now
+  const printed = await text(child.stdout);
+
+  expect(printed.endsWith("19999\n")).toBe(true);
 });
 
 test("a source that does not even load is a report with its error and no test passed", () => {
