@@ -1,0 +1,187 @@
+/** A run on a real broker: coordinators as processes, and participants that are simulated over NATS. */
+import { type BrokerUser, type RunningBroker, startBroker } from "@holdpoint/broker";
+import { decodeEvents, type EventLog, eventSchema, parseJson } from "@holdpoint/eventsourcing";
+import { type Connection, connectTo, openLog, publishCommand } from "@holdpoint/jetstream";
+import {
+  commandSubject,
+  ControlEvent,
+  controlSubject,
+  type Operation,
+  Outcome,
+  outcomeSubject,
+  type Role,
+  serviceSubject,
+} from "@holdpoint/schemas";
+import { SimulatedProcess, type SimulatedSession } from "@holdpoint/testing";
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const controlEvents = eventSchema(ControlEvent);
+const program = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+
+/** What `look` finds, once it finds something. */
+export async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+  const end = performance.now() + 60_000;
+  while (performance.now() < end) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await pause(10);
+  }
+  throw new Error(`not within a minute: ${what}`);
+}
+
+/** A coordinator as the process that it is. */
+export class CoordinatorProcess {
+  readonly child: ChildProcess;
+  output = "";
+
+  constructor(env: Readonly<Record<string, string>>) {
+    this.child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [this.child.stdout, this.child.stderr]) {
+      stream?.on("data", (chunk: Buffer) => void (this.output += chunk.toString()));
+    }
+  }
+
+  async says(phrase: string): Promise<void> {
+    await eventually(`the coordinator says ${phrase}: ${this.output}`, async () =>
+      this.output.includes(phrase) ? true : undefined,
+    );
+  }
+
+  /** The code with which it ends, or the signal. */
+  async ended(): Promise<number | string> {
+    if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, "exit");
+    return this.child.exitCode ?? this.child.signalCode ?? "";
+  }
+
+  async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<number | string> {
+    this.child.kill(signal);
+    return this.ended();
+  }
+}
+
+export class LiveRun {
+  readonly broker: RunningBroker;
+  readonly run: string;
+  readonly participants: SimulatedProcess[] = [];
+  readonly #connections: Connection[] = [];
+  readonly #coordinators: CoordinatorProcess[] = [];
+  readonly #stopped = new AbortController();
+  #operator: Connection | undefined;
+
+  constructor(broker: RunningBroker, run: string) {
+    this.broker = broker;
+    this.run = run;
+  }
+
+  static async start(run: string): Promise<LiveRun> {
+    return new LiveRun(await startBroker(), run);
+  }
+
+  environment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+    const { user, password } = this.broker.credentialsOf("coordinator");
+    const { PATH = "" } = process.env;
+    return {
+      PATH,
+      HOLDPOINT_RUN: this.run,
+      NATS_URL: this.broker.url,
+      NATS_USER: user,
+      NATS_PASSWORD: password,
+      HOLDPOINT_MONITOR_URL: this.broker.monitorUrl,
+      ...extra,
+    };
+  }
+
+  async coordinator(extra: Readonly<Record<string, string>> = {}): Promise<CoordinatorProcess> {
+    const coordinator = new CoordinatorProcess(this.environment(extra));
+    this.#coordinators.push(coordinator);
+    await coordinator.says("coordinator leads");
+    return coordinator;
+  }
+
+  async connect(user: BrokerUser): Promise<Connection> {
+    const credentials = this.broker.credentialsOf(user);
+    const connection = await connectTo({ url: this.broker.url, name: "test", ...credentials });
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  async operator(): Promise<Connection> {
+    this.#operator ??= await this.connect("operator");
+    return this.#operator;
+  }
+
+  async log(): Promise<EventLog> {
+    return openLog(await this.operator(), this.run);
+  }
+
+  /** A participant that obeys its gate over NATS. */
+  async join(role: Role, sessions: readonly SimulatedSession[]): Promise<SimulatedProcess> {
+    const log = openLog(await this.connect(role), this.run);
+    const options = { role, instance: `${role}1`, worker: "0", mode: "exported" as const };
+    const participant = new SimulatedProcess(this.run, log, options);
+    participant.sessions = [...sessions];
+    await participant.start();
+    this.participants.push(participant);
+    let queue: Promise<unknown> = Promise.resolve();
+    const tail = await log.tail(
+      { from: participant.startedAt + 1, subjects: [controlSubject(this.run)] },
+      (message) => {
+        participant.see(decodeEvents(message, controlEvents).events);
+        queue = queue.then(async () => {
+          while (await participant.obey());
+        });
+        queue.catch(() => undefined);
+      },
+    );
+    this.#stopped.signal.addEventListener("abort", () => void tail.stop());
+    return participant;
+  }
+
+  /** Fire and forget, as `nats pub` does it. */
+  async publish(operation: Operation | (string & {}), body: string): Promise<number> {
+    const subject = `hp.${this.run}.cmd.${operation}`;
+    return publishCommand(await this.operator(), this.run, { subject, body, messageId: randomUUID() });
+  }
+
+  async command(operation: Operation, body: object): Promise<number> {
+    const subject = commandSubject(this.run, operation);
+    const draft = { subject, body: JSON.stringify(body), messageId: randomUUID() };
+    return publishCommand(await this.operator(), this.run, draft);
+  }
+
+  async outcome(command: number): Promise<Outcome> {
+    const log = await this.log();
+    const message = await eventually(`outcome ${command}`, () => log.lastOn(outcomeSubject(this.run, command)));
+    const json = parseJson(message.body);
+    return Outcome.parse(json.ok ? json.value : undefined);
+  }
+
+  /** As a request to the service. */
+  async request(operation: Operation, body: object): Promise<Outcome> {
+    const subject = serviceSubject(this.run, operation);
+    const operator = await this.operator();
+    const json = parseJson(await operator.request(subject, JSON.stringify(body), { timeoutMs: 60_000 }));
+    return Outcome.parse(json.ok ? json.value : undefined);
+  }
+
+  async control(): Promise<ControlEvent[]> {
+    const log = await this.log();
+    const events: ControlEvent[] = [];
+    const upTo = await log.lastSequence();
+    await log.read({ upTo, subjects: [controlSubject(this.run)] }, (message) => {
+      for (const { event } of decodeEvents(message, controlEvents).events) events.push(event);
+    });
+    return events;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await Promise.all(this.#coordinators.map((coordinator) => coordinator.kill()));
+    await Promise.all(this.#connections.map((connection) => connection.close()));
+    await this.broker.stop();
+  }
+}
