@@ -8,9 +8,9 @@ import { persist } from "./persist.ts";
 export interface StreamOptions {
   /** Copies of each message, on as many servers. Default: 1. */
   readonly replicas?: number;
-  /** Bytes that the log may take; admission closes before. Default: 4 GiB. */
+  /** Bytes that the log may take; admission closes before. Default: 4 GiB, or as much of it as the broker can set aside. */
   readonly maxBytes?: number;
-  /** Bytes that the blobs may take. Default: 4 GiB. */
+  /** Bytes that the blobs may take. Default: as for the log. */
   readonly maxBlobBytes?: number;
   /** Use streams that exist although their settings promise less than ours. Default: false. */
   readonly allowWeak?: boolean;
@@ -18,12 +18,14 @@ export interface StreamOptions {
 
 const gibibyte = 2 ** 30;
 const defaultMaxBytes = 4 * gibibyte;
+/** With less than this, give or take, no run of any length can be held. */
+const leastMaxBytes = gibibyte / 16;
 export const largestMessageBytes = 2 ** 20;
 const duplicateWindowMs = 600_000;
 const nanosPerMs = 1e6;
 
-/** What a setting has to be, by name. */
-type Settings = Readonly<Partial<StreamConfig>>;
+/** What the settings have to be. */
+type Wanted = Readonly<Partial<StreamConfig>> & { readonly name: string; readonly max_bytes: number };
 
 /** Both streams: on disk, nothing ever dropped, nothing deleted but by a purge, writers refused when it is full. */
 function kept(maxBytes: number, replicas: number) {
@@ -58,17 +60,29 @@ function blobConfig(run: string, { maxBlobBytes = defaultMaxBytes, replicas = 1 
 }
 
 /**
- * Makes the streams of `run`, for its log and its blobs, or checks those that exist.
+ * Makes the streams of `run`, for its log and its blobs, or checks those that exist; a given maximum holds for these too.
  *
  * @throws HoldpointError `unavailable` where one that exists promises less than ours (unless `allowWeak`), where the server has
  *   no room for them, or `unauthorized` where the user may not make streams
  */
 export async function ensureStream(connection: Connection, run: string, options: StreamOptions = {}): Promise<void> {
-  for (const config of [logConfig(run, options), blobConfig(run, options)]) {
-    const found = (await existing(connection, config.name)) ?? (await create(connection, config));
-    const faults = weaknesses(found, config);
-    if (faults.length > 0 && options.allowWeak !== true) throw weak(config.name, faults);
-  }
+  await ensure(connection, logConfig(run, options), options.maxBytes, options);
+  await ensure(connection, blobConfig(run, options), options.maxBlobBytes, options);
+}
+
+async function ensure(
+  connection: Connection,
+  config: Wanted,
+  maxBytes: number | undefined,
+  { allowWeak = false }: StreamOptions,
+): Promise<void> {
+  const found = (await existing(connection, config.name)) ?? (await create(connection, config, maxBytes === undefined));
+  const faults = weaknesses(found, config);
+  if (faults.length > 0 && !allowWeak) throw weak(config.name, faults);
+  if (maxBytes === undefined || found.max_bytes === maxBytes) return;
+  const { manager } = internals(connection);
+  const update = () => manager.streams.update(config.name, { max_bytes: maxBytes });
+  await connection.whileConnected(`setting the maximum of ${config.name}`, update);
 }
 
 async function existing(connection: Connection, name: string): Promise<StreamConfig | undefined> {
@@ -81,7 +95,8 @@ async function existing(connection: Connection, name: string): Promise<StreamCon
   }
 }
 
-async function create(connection: Connection, config: Settings & { readonly name: string }): Promise<StreamConfig> {
+/** With `less` room where the server has not enough and that was not asked for. */
+async function create(connection: Connection, config: Wanted, less: boolean): Promise<StreamConfig> {
   const { manager } = internals(connection);
   try {
     return (await connection.whileConnected(`making ${config.name}`, () => manager.streams.add(config))).config;
@@ -89,21 +104,23 @@ async function create(connection: Connection, config: Settings & { readonly name
     const apiCode = HoldpointError.is(error) && error.details["apiCode"];
     const found = apiCode === nameInUse ? await existing(connection, config.name) : undefined;
     if (found !== undefined) return found;
-    if (apiCode === noStorage) throw noRoom(config, error);
-    throw error;
+    if (apiCode !== noStorage) throw error;
+    const half = Math.floor(config.max_bytes / 2);
+    if (less && half >= leastMaxBytes) return create(connection, { ...config, max_bytes: half }, less);
+    throw noRoom(config, error);
   }
 }
 
 const nameInUse = 10058;
 const noStorage = 10047;
 
-function noRoom({ name, max_bytes: bytes }: Settings, cause: unknown): HoldpointError {
+function noRoom({ name, max_bytes: bytes }: Wanted, cause: unknown): HoldpointError {
   const text = `the broker has no room for ${name}, which may grow to ${bytes} bytes; give it a larger disk, or a smaller maximum`;
   return new HoldpointError("unavailable", text, { cause, details: { bytes } });
 }
 
 /** What of `found` promises less than `wanted`, as sentences. */
-function weaknesses(found: StreamConfig, wanted: Settings): string[] {
+function weaknesses(found: StreamConfig, wanted: Wanted): string[] {
   const faults: string[] = [];
   const expect = (name: string, holds: boolean, is: unknown, should: unknown) => {
     if (!holds) faults.push(`${name} is ${JSON.stringify(is)}, expected ${JSON.stringify(should)}`);

@@ -1,2 +1,12 @@
-/** What tests of several packages share. */
-export * from "./simulated-process.ts";
+/** Brokers for tests, faults on the way to them, the suites that every implementation of a port passes, simulated participants. */
+export { eventLogContract, type LogUnderTest } from "./event-log-contract.ts";
+export { FaultyProxy } from "./faulty-proxy.ts";
+export {
+  digest,
+  type SimulatedBehaviour,
+  SimulatedProcess,
+  type SimulatedProcessOptions,
+  type SimulatedReply,
+  type SimulatedSession,
+} from "./simulated-process.ts";
+export { startTestBroker, TestBroker } from "./test-broker.ts";

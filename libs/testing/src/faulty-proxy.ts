@@ -1,0 +1,79 @@
+/** A way to a server on which answers get lost, so that what happens then can be tested at will and not by luck. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+
+export class FaultyProxy {
+  readonly #server: Server;
+  readonly #target: URL;
+  readonly #sockets = new Set<Socket>();
+  #losesAnswers = false;
+  #isDown = false;
+
+  private constructor(target: URL) {
+    this.#target = target;
+    this.#server = createServer((client) => this.#join(client));
+  }
+
+  /** @param url where the server listens, such as `nats://127.0.0.1:4222` */
+  static async before(url: string): Promise<FaultyProxy> {
+    const proxy = new FaultyProxy(new URL(url));
+    await new Promise<void>((resolve) => void proxy.#server.listen(0, "127.0.0.1", resolve));
+    return proxy;
+  }
+
+  /** Where clients connect. */
+  get url(): string {
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
+    return `nats://127.0.0.1:${address.port}`;
+  }
+
+  /** From here on the server hears everything, and nothing that it says arrives. */
+  loseAnswers(): void {
+    this.#losesAnswers = true;
+  }
+
+  /** Breaks every connection, and takes new ones that work. */
+  heal(): void {
+    this.#losesAnswers = false;
+    this.#isDown = false;
+    this.#breakAll();
+  }
+
+  /** Breaks every connection, and lets nobody in. */
+  goDown(): void {
+    this.#isDown = true;
+    this.#breakAll();
+  }
+
+  async close(): Promise<void> {
+    this.#breakAll();
+    await new Promise<void>((resolve) => void this.#server.close(() => resolve()));
+  }
+
+  #breakAll(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #join(client: Socket): void {
+    if (this.#isDown) {
+      client.destroy();
+      return;
+    }
+    const server = connect(Number(this.#target.port), this.#target.hostname);
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(socket);
+      socket.on("error", () => undefined); // followed by "close"
+      socket.on("close", () => {
+        this.#sockets.delete(socket);
+        other.destroy();
+      });
+    }
+    client.pipe(server);
+    server.on("data", (data) => {
+      if (!this.#losesAnswers) client.write(data);
+    });
+  }
+}
