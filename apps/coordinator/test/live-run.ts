@@ -126,17 +126,15 @@ export class LiveRun {
     participant.sessions = [...sessions];
     await participant.start();
     this.participants.push(participant);
-    let queue: Promise<unknown> = Promise.resolve();
-    const tail = await log.tail(
-      { from: participant.startedAt + 1, subjects: [controlSubject(this.run)] },
-      (message) => {
-        participant.see(decodeEvents(message, controlEvents).events);
-        queue = queue.then(async () => {
-          while (await participant.obey());
-        });
-        queue.catch(() => undefined);
-      },
-    );
+    let queue = Promise.resolve();
+    const obeyAll = async () => {
+      while (await participant.obey());
+    };
+    const subjects = [controlSubject(this.run)];
+    const tail = await log.tail({ from: participant.startedAt + 1, subjects }, (message) => {
+      participant.see(decodeEvents(message, controlEvents).events);
+      queue = queue.then(obeyAll, obeyAll);
+    });
     this.#stopped.signal.addEventListener("abort", () => void tail.stop());
     return participant;
   }

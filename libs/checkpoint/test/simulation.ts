@@ -124,6 +124,13 @@ export class Simulation {
     return this.outcome(command);
   }
 
+  /** One command, settled without letting time pass: what else is under way stays so. */
+  async obeyedBeside(operation: Operation, body: object): Promise<Outcome> {
+    const command = await this.command(operation, { timeoutMs: 30_000, ...body });
+    await this.settle();
+    return this.outcome(command);
+  }
+
   async #act(decision: Exclude<Decision, { kind: "wait" }>): Promise<void> {
     if (decision.kind === "read") {
       const message = await this.log.get(decision.sequence).catch(() => undefined);
