@@ -171,7 +171,8 @@ describe("[A9] a ledger whose staged tokens are missing", () => {
     const { cut } = await room.control.checkpoint("c1", scope);
     for (const digest of staged) room.blobs.texts.delete(digest);
 
-    await room.control.restore("x1", { id: "c1", cut }, assignment);
+    const answer = await room.control.restore("x1", { id: "c1", cut }, assignment);
+    expect(answer).toMatchObject({ installed: [], restarts: [replacement] });
     await room.control.restore("x2", { id: "c1", cut }, { rollout: "r2", from: 0, to: 1 });
     expect(life.model.sessions.get(replacement)?.status).toMatchObject({ restart: true });
     const refused = await ask(life.url, { attempt: 1, turn: 2 });

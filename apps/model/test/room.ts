@@ -1,7 +1,7 @@
 /** A model server of its own in this process, on the in-memory log: its HTTP edge is real, its broker is not there. */
 import { type BlobStore, encodeEvents, MemoryLog } from "@holdpoint/eventsourcing";
 import { type Messenger, Participant, sha256 } from "@holdpoint/participant";
-import { type EnvironmentEvent, logSubject, resultSubject, type TrainerEvent } from "@holdpoint/schemas";
+import { type EnvironmentEvent, type Episode, logSubject, resultSubject, type TrainerEvent } from "@holdpoint/schemas";
 import { createLogger } from "@holdpoint/telemetry";
 import { Writable } from "node:stream";
 import { HttpServer } from "../src/http-server.ts";
@@ -116,6 +116,13 @@ export class Room {
   async publish(version: number, weights: readonly number[]): Promise<void> {
     const digest = await this.blobs.put(JSON.stringify(weights));
     await this.say("trainer", { type: "policy.published", data: { version, digest } });
+  }
+
+  /** Ends an episode, as the environment would. */
+  async end({ rollout, attempt }: Episode): Promise<void> {
+    const data = { rollout, attempt, sessionId: "s", status: "finished" as const, reward: 1, why: null };
+    const event = { ...data, verdict: null, chargedMs: 0, policyVersion: 0 };
+    await this.say("environment", { type: "episode.ended", data: event });
   }
 
   async leave(): Promise<void> {

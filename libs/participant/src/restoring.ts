@@ -2,8 +2,8 @@
 import type { Ask } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { type Assignment, ControlEvent, type Cut, type ParticipantEvent } from "@holdpoint/schemas";
-import { moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
+import { type Assignment, ControlEvent, type Cut, type Episode, type ParticipantEvent } from "@holdpoint/schemas";
+import { keyOf, moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
 import { holdingDigest, sessionDigest } from "./holdings.ts";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
@@ -12,7 +12,7 @@ const controlEvents = eventSchema(ControlEvent);
 
 /**
  * Replays the stream up to the cut, and installs what the checkpoint fixed under the new attempts. Nothing of it counts until
- * the restore is installed everywhere.
+ * the restore is installed everywhere. A session that the hook marks as a restart is answered as one: it cannot be gone on with.
  *
  * @throws HoldpointError `invalid_checkpoint_state` where the log or what it refers to does not give what was fixed
  */
@@ -39,8 +39,22 @@ export async function restore<State, Own extends SessionEvent>(
     };
   });
   if (restored.length > 0) await participant.obey([...restored, ...rebuilt]);
-  const installed = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
-  return { digest: holdingDigest(kind, fixed), sessions: fixed.length, installed };
+  const marked = new Set(
+    rebuilt.filter(({ type }) => type === "session.restart_marked").map(({ data }) => nameOf(data)),
+  );
+  const isMarked = (episode: Episode) => marked.has(keyOf(episode));
+  const episodes = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
+  return {
+    digest: holdingDigest(kind, fixed),
+    sessions: fixed.length,
+    installed: episodes.filter((episode) => !isMarked(episode)),
+    restarts: episodes.filter(isMarked),
+  };
+}
+
+/** The episode that an event of a hook is about. */
+function nameOf({ rollout, attempt }: { readonly rollout?: unknown; readonly attempt?: unknown }): string {
+  return `${String(rollout)}/${String(attempt)}`;
 }
 
 /** What `source` fixed of this process' sessions, from the log alone. */
