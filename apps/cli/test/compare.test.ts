@@ -100,6 +100,17 @@ test("a rollout in the scope of a restored checkpoint that starts over fails", (
   ]);
 });
 
+test("a rollout that had finished before the restore is not expected to continue", () => {
+  const [restored] = chaos.restores;
+  if (restored === undefined) throw new Error("no restore");
+  const finished = { ...continued, finalAttempt: 0, attempts: [{ ...first, endedAtMs: 5400 }] };
+  const late = { ...finished, attempts: [{ ...first, endedAtMs: 5600 }] };
+  const restores = [{ ...restored, continued: [] }];
+
+  expect(withChaos({ restores, rollouts: [finished] })["continued"]).toBeUndefined();
+  expect(withChaos({ restores, rollouts: [late] })["continued"]).toHaveLength(1);
+});
+
 test("a rollout that the checkpoint's weights were trained with is not expected to continue", () => {
   const [restored] = chaos.restores;
   if (restored === undefined) throw new Error("no restore");

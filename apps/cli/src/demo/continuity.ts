@@ -1,6 +1,7 @@
 /**
- * Whether restores continued what they could: every episode in the scope of a restored checkpoint goes on from it, unless the
- * weights that belong to the checkpoint were trained with it; and nothing starts over but what no checkpoint held.
+ * Whether restores continued what they could: every episode in the scope of a restored checkpoint goes on from it, unless it had
+ * finished by then, so that its result was still there, or the weights that belong to the checkpoint were trained with it; and
+ * nothing starts over but what no checkpoint held.
  */
 import type { AttemptFacts } from "./attempts.ts";
 import type { RestoreFacts } from "./checkpoints.ts";
@@ -21,11 +22,21 @@ function installed({ restores }: RunRecord): readonly RestoreFacts[] {
   return restores.filter(({ installedAtMs }) => installedAtMs !== null);
 }
 
-function lostBy(run: RunRecord, { source, continued }: RestoreFacts): readonly string[] {
+function lostBy(run: RunRecord, { source, continued, startedAtMs }: RestoreFacts): readonly string[] {
   const scope = run.checkpoints.find(({ checkpointId }) => checkpointId === source)?.scope ?? [];
   const goesOn = new Set(continued.map(({ rollout }) => rollout));
-  const lost = scope.filter(({ rollout }) => !goesOn.has(rollout) && !isTrained(run, rollout, source));
+  const lost = scope.filter(
+    ({ rollout }) =>
+      !goesOn.has(rollout) && !hasFinished(run, rollout, startedAtMs) && !isTrained(run, rollout, source),
+  );
   return lost.map(({ rollout }) => `${rollout} was restorable from ${source} and was not continued`);
+}
+
+/** Whether the attempt that counts had finished by then. */
+function hasFinished({ rollouts }: RunRecord, rollout: string, byMs: number): boolean {
+  const facts = rollouts.find((one) => one.rollout === rollout);
+  const final = facts?.attempts.find(({ attempt }) => attempt === facts.finalAttempt);
+  return final?.end === "finished" && final.endedAtMs !== null && final.endedAtMs <= byMs;
 }
 
 /** Whether the weights that were saved for a checkpoint had been trained with a rollout. */

@@ -18,8 +18,8 @@ import { readExecutionLog, readTrainer } from "./traces.ts";
 
 /** Who is told how a run goes. */
 export interface RunView {
-  readonly progress: (progress: Progress) => void;
-  readonly tell: (sentence: string) => void;
+  progress(progress: Progress): void;
+  tell(sentence: string): void;
 }
 
 export interface RunOptions {
@@ -50,7 +50,10 @@ const fencedCode = 3;
  */
 export async function performRun(options: RunOptions): Promise<RunRecord> {
   const guard = new ProcessGuard();
-  const broker = await startBroker({ storeDir: join(options.folder, "nats"), onProgress: options.view.tell });
+  const broker = await startBroker({
+    storeDir: join(options.folder, "nats"),
+    onProgress: (sentence) => options.view.tell(sentence),
+  });
   const mark = randomBytes(8).toString("hex");
   const stage = new Stage(options, { guard, broker, mark });
   try {
@@ -107,7 +110,7 @@ class Stage {
       const { progress } = observer;
       progress.onChange((now) => view.progress(now));
       const parts = { plan, processes: this.#processes, broker: this.#broker, progress, over: this.#over.signal };
-      this.#chaos = new Chaos({ ...parts, tell: view.tell });
+      this.#chaos = new Chaos({ ...parts, tell: (sentence) => view.tell(sentence) });
       for (const name of processNames.slice(1)) await this.#processes.of(name).start();
       await Promise.all([this.#chaos.run(), this.#untilOver()]);
       return await this.#record(observer);
