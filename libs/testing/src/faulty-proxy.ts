@@ -5,7 +5,10 @@ export class FaultyProxy {
   readonly #server: Server;
   readonly #target: URL;
   readonly #sockets = new Set<Socket>();
+  /** Answers are lost from the one on that holds this text. */
+  #loseFrom: string | undefined;
   #losesAnswers = false;
+  #answersLost = 0;
   #isDown = false;
 
   private constructor(target: URL) {
@@ -27,13 +30,19 @@ export class FaultyProxy {
     return `nats://127.0.0.1:${address.port}`;
   }
 
-  /** From here on the server hears everything, and nothing that it says arrives. */
-  loseAnswers(): void {
-    this.#losesAnswers = true;
+  /** Pieces of what the server said, for the test to wait for. */
+  get answersLost(): number {
+    return this.#answersLost;
+  }
+
+  /** From here on, or from the answer on that holds `from`, the server hears everything, and nothing that it says arrives. */
+  loseAnswers(from = ""): void {
+    this.#loseFrom = from;
   }
 
   /** Breaks every connection, and takes new ones that work. */
   heal(): void {
+    this.#loseFrom = undefined;
     this.#losesAnswers = false;
     this.#isDown = false;
     this.#breakAll();
@@ -73,7 +82,9 @@ export class FaultyProxy {
     }
     client.pipe(server);
     server.on("data", (data) => {
-      if (!this.#losesAnswers) client.write(data);
+      if (this.#loseFrom !== undefined && data.includes(this.#loseFrom)) this.#losesAnswers = true;
+      if (this.#losesAnswers) this.#answersLost += 1;
+      else client.write(data);
     });
   }
 }
