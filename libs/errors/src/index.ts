@@ -46,7 +46,7 @@ export class HoldpointError extends Error {
   readonly details: Readonly<Record<string, unknown>>;
 
   constructor(code: ErrorCode, message: string, { details = {}, cause }: HoldpointErrorOptions = {}) {
-    super(message, { cause });
+    super(message, cause === undefined ? {} : { cause });
     this.code = code;
     this.details = details;
   }

@@ -1,13 +1,21 @@
-/** The event log in memory, for tests and simulations: the same promises as the real one, but for durability. */
+/**
+ * The event log in memory, for tests and simulations: the same promises as the real one, but for durability.
+ *
+ * What is appended is delivered to the tails before `append` returns, each tail in stream order, also where a delivery appends.
+ */
 import { HoldpointError } from "@holdpoint/errors";
 import type { AppendResult, Draft, EventLog, ReadOptions, StoredMessage, Tail, TailOptions } from "./event-log.ts";
+import { MemoryTail } from "./memory-tail.ts";
+import { matchesAny } from "./subject-filter.ts";
+
+const longestBatch = 1000;
 
 export class MemoryLog implements EventLog {
   readonly stream: string;
   readonly #now: () => number;
   readonly #messages: StoredMessage[] = [];
-  readonly #lastOn = new Map<string, StoredMessage>();
-  readonly #listeners = new Set<(message: StoredMessage) => void>();
+  readonly #bySubject = new Map<string, StoredMessage[]>();
+  readonly #tails = new Set<MemoryTail>();
   readonly #encoder = new TextEncoder();
 
   /** @param now the stream's clock, epoch milliseconds; default: the number of messages stored */
@@ -21,23 +29,24 @@ export class MemoryLog implements EventLog {
   }
 
   async appendBatch(drafts: readonly Draft[]): Promise<AppendResult> {
-    if (drafts.length < 1 || drafts.length > 1000) throw batchSize(drafts.length);
-    const own = drafts.map((draft) => this.#lastOn.get(draft.subject)?.messageId === draft.messageId);
-    const last = drafts.at(-1);
-    if (own.at(-1) === true && last !== undefined) return this.#stored(last.subject);
-    if (!drafts.every(({ expected }) => this.#endsAt(expected.subject, expected.sequence))) return { stored: false };
+    check(drafts);
+    const own = this.#ownSequence(drafts);
+    if (own !== undefined) return { stored: true, sequence: own };
+    if (!drafts.every(({ expected }) => this.#endOf(expected.subject) === expected.sequence)) return { stored: false };
     for (const draft of drafts) this.#store(draft);
-    return { stored: true, sequence: this.#messages.length };
+    const sequence = this.#messages.length;
+    for (const tail of this.#tails) if (!tail.pump()) this.#tails.delete(tail);
+    return { stored: true, sequence };
   }
 
   async lastOn(subject: string): Promise<StoredMessage | undefined> {
-    return this.#lastOn.get(subject);
+    return this.#bySubject.get(subject)?.at(-1);
   }
 
   async get(sequence: number): Promise<StoredMessage> {
     const message = this.#messages[sequence - 1];
-    if (message === undefined) throw new HoldpointError("not_found", `${this.stream} has no message ${sequence}`);
-    return message;
+    if (message !== undefined) return message;
+    throw new HoldpointError("not_found", `${this.stream} has no message ${sequence}`, { details: { sequence } });
   }
 
   async lastSequence(): Promise<number> {
@@ -45,7 +54,8 @@ export class MemoryLog implements EventLog {
   }
 
   async read({ from = 1, upTo, subjects }: ReadOptions, deliver: (message: StoredMessage) => void): Promise<void> {
-    if (upTo > this.#messages.length) {
+    checkRange(from, upTo);
+    if (upTo >= from && upTo > this.#messages.length) {
       throw new HoldpointError("invalid_checkpoint_state", `${this.stream} ends before ${upTo}`, { details: { upTo } });
     }
     for (const message of this.#messages.slice(from - 1, upTo)) {
@@ -53,70 +63,59 @@ export class MemoryLog implements EventLog {
     }
   }
 
-  async tail({ from, subjects }: TailOptions, deliver: (message: StoredMessage) => void): Promise<Tail> {
-    let last = from - 1;
-    const listener = (message: StoredMessage) => {
-      last = message.sequence;
-      if (matchesAny(message.subject, subjects)) deliver(message);
-    };
-    for (const message of this.#messages.slice(from - 1)) listener(message);
-    this.#listeners.add(listener);
-    const { ended, end } = ending();
-    return {
-      get last() {
-        return last;
-      },
-      ended,
-      stop: async () => {
-        this.#listeners.delete(listener);
-        end();
-      },
-    };
+  async tail(options: TailOptions, deliver: (message: StoredMessage) => void): Promise<Tail> {
+    const tail = new MemoryTail(this.#messages, options, deliver);
+    if (tail.pump()) this.#tails.add(tail);
+    return tail;
   }
 
-  #stored(subject: string): AppendResult {
-    return { stored: true, sequence: this.#lastOn.get(subject)?.sequence ?? 0 };
+  /** The sequence that the last of `drafts` has, if they are stored: then the first of their own follows its expectation. */
+  #ownSequence(drafts: readonly Draft[]): number | undefined {
+    const anchored = drafts.findIndex(({ subject, expected }) => subject === expected.subject);
+    const at = anchored === -1 ? drafts.length - 1 : anchored;
+    const draft = drafts[at];
+    if (draft === undefined) return undefined;
+    const { subject, expected, messageId } = draft;
+    const known = this.#bySubject.get(subject) ?? [];
+    const found = anchored === -1 ? known.at(-1) : known.find(({ sequence }) => sequence > expected.sequence);
+    return found?.messageId === messageId ? found.sequence + drafts.length - 1 - at : undefined;
   }
 
-  #endsAt(subject: string, sequence: number): boolean {
-    return (this.#lastOn.get(subject)?.sequence ?? 0) === sequence;
+  #endOf(subject: string): number {
+    return this.#bySubject.get(subject)?.at(-1)?.sequence ?? 0;
   }
 
   #store({ subject, body, messageId, controlPlane = false }: Draft): void {
     const sequence = this.#messages.length + 1;
-    const stored = {
-      sequence,
-      subject,
-      messageId,
-      controlPlane,
-      timeMs: this.#now(),
-      body: this.#encoder.encode(body),
-    };
+    const timeMs = this.#now();
+    const stored = { sequence, subject, messageId, controlPlane, timeMs, body: this.#encoder.encode(body) };
     this.#messages.push(stored);
-    this.#lastOn.set(subject, stored);
-    for (const listener of this.#listeners) listener(stored);
+    const known = this.#bySubject.get(subject);
+    if (known === undefined) this.#bySubject.set(subject, [stored]);
+    else known.push(stored);
   }
 }
 
-function ending(): { ended: Promise<void>; end: () => void } {
-  const both = { ended: Promise.resolve(), end: () => {} };
-  both.ended = new Promise((resolve) => (both.end = resolve));
-  return both;
+/** @throws HoldpointError `invalid_request` where the server would refuse these drafts whatever the stream holds */
+function check(drafts: readonly Draft[]): void {
+  const count = drafts.length;
+  if (count < 1 || count > longestBatch) {
+    throw new HoldpointError("invalid_request", `a batch holds 1 to ${longestBatch} messages, not ${count}`, {
+      details: { count },
+    });
+  }
+  const written = new Set<string>();
+  for (const { subject, expected, messageId } of drafts) {
+    if (messageId === "") throw new HoldpointError("invalid_request", `a message for ${subject} has no message id`);
+    if (written.has(expected.subject)) {
+      const message = `an expectation about ${expected.subject} comes after a message for it in the same batch`;
+      throw new HoldpointError("invalid_request", message, { details: { subject: expected.subject } });
+    }
+    written.add(subject);
+  }
 }
 
-/** Whether `subject` matches one of `filters`, in NATS' manner: `*` is one token, a last `>` is one or more. */
-export function matchesAny(subject: string, filters: readonly string[] | undefined): boolean {
-  return filters === undefined || filters.some((filter) => matches(subject.split("."), filter.split(".")));
-}
-
-function matches(tokens: readonly string[], filter: readonly string[]): boolean {
-  if (filter.at(-1) === ">" && tokens.length >= filter.length)
-    return matches(tokens.slice(0, filter.length - 1), filter.slice(0, -1));
-  return tokens.length === filter.length && filter.every((part, at) => part === "*" || part === tokens[at]);
-}
-
-function batchSize(count: number): HoldpointError {
-  return new HoldpointError("invalid_request", `a batch holds 1 to 1,000 messages, not ${count}`, {
-    details: { count },
-  });
+function checkRange(from: number, upTo: number): void {
+  if (Number.isSafeInteger(from) && Number.isSafeInteger(upTo) && from >= 1) return;
+  throw new HoldpointError("invalid_request", `a read needs whole numbers from 1, not ${from} to ${upTo}`);
 }
