@@ -48,6 +48,7 @@ export class Leader {
   readonly #options: LeaderOptions;
   readonly #clock: StreamClock;
   readonly #stopping = new AbortController();
+  /** What was read since the last append: a later decision reads for itself. */
   readonly #anchors = new Map<number, string | undefined>();
   #state: CoordinatorState;
   #tail: Tail | undefined;
@@ -130,6 +131,7 @@ export class Leader {
     const [first] = drafts;
     const isOne = drafts.length === 1 && first !== undefined;
     const done = isOne ? await log.append(first) : await log.appendBatch(drafts);
+    this.#anchors.clear();
     if (!done.stored) return this.#refused(before);
     await this.#caughtUp(done.sequence);
     decided?.(this.#state, decision);

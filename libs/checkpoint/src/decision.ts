@@ -24,7 +24,7 @@ export interface Context {
   readonly state: CoordinatorState;
   /** Stream time, epoch milliseconds. */
   readonly nowMs: number;
-  /** The digest of each message that was read, by sequence; undefined where there is no such message. */
+  /** The digest of each message that was read since the last append, by sequence; undefined where there is no such message. */
   readonly anchors: ReadonlyMap<number, string | undefined>;
 }
 

@@ -141,6 +141,7 @@ export class Simulation {
     const drafts = draftsOf(this.state, decision.messages, { incarnation: this.incarnation, number: this.#number });
     await this.beforeAppend(decision);
     await this.log.appendBatch(drafts);
+    this.#anchors.clear();
     this.appends += 1;
     await this.#fold();
     if (!isLeader(this.state, this.incarnation)) throw new Error("not the leader any more");
