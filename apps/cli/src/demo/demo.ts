@@ -39,7 +39,7 @@ const timeout = { baseMs: 120_000, rolloutMs: 15_000 } as const;
 export async function runDemo(options: DemoOptions): Promise<DemoResult> {
   const { seed, rollouts, level, keep, view, signal } = options;
   const pinned = pinnedBy(seed, rollouts);
-  const folder = await makeWorkFolder();
+  const folder = await makeWorkFolder("demo");
   let stays = true;
   try {
     const common = { seed, rollouts, signal, view, timeoutMs: timeout.baseMs + rollouts * timeout.rolloutMs };

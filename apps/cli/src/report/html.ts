@@ -79,7 +79,7 @@ function cards({ numbers, rows }: Summary): string {
     [`${same} of ${rows.length}`, "rollouts equal"],
     [`${numbers.kills}`, `kills, ${numbers.hits} into running work`],
     [`${numbers.checkpoints}`, "checkpoints"],
-    [ms(numbers.hold, "medianMs"), `held, at most ${ms(numbers.hold, "maxMs")}`],
+    [ms(numbers.hold, "medianMs"), `held for a checkpoint, at most ${ms(numbers.hold, "maxMs")}`],
     [`${numbers.continued}`, `continued, ${numbers.restarted} unheld started over`],
     [`${numbers.repeatedCalls}`, `calls again, beside ${numbers.calls}`],
     [`${numbers.repeatedTools}`, `executions again, beside ${numbers.executions}`],

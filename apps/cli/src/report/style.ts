@@ -21,7 +21,7 @@ main { max-width: 1160px; margin: 0 auto; padding: 32px 24px 64px; }
 h1 { font-size: 15px; font-weight: 600; margin: 0 0 12px; color: var(--soft); }
 h2 { font-size: 18px; margin: 40px 0 12px; }
 p { margin: 0 0 12px; max-width: 78ch; }
-.soft { color: var(--soft); }
+.soft { color: var(--soft); margin-top: 10px; }
 .verdict { border-radius: 12px; padding: 24px 28px; }
 .verdict strong { display: block; font-size: 34px; line-height: 1.15; margin-bottom: 6px; }
 .verdict.good { background: var(--good-soft); } .verdict.good strong { color: var(--good); }

@@ -7,9 +7,9 @@ const shared = "/dev/shm";
 /** Bytes that have to be free there. */
 const roomBytes = 2 ** 30;
 
-/** A fresh folder that only its owner can read. */
-export async function makeWorkFolder(): Promise<string> {
-  return mkdtemp(join((await hasRoom()) ? shared : tmpdir(), "holdpoint-"));
+/** A fresh folder, named after `what` it is for, that only its owner can read. */
+export async function makeWorkFolder(what: string): Promise<string> {
+  return mkdtemp(join((await hasRoom()) ? shared : tmpdir(), `holdpoint-${what}-`));
 }
 
 export async function removeWorkFolder(folder: string): Promise<void> {
