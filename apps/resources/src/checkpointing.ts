@@ -37,7 +37,7 @@ export class Checkpointing {
     return {
       capture: (sessions, checkpointId, signal) => this.#capture(sessions, checkpointId, signal),
       commit: (checkpointId, _options, signal) => this.#commit(checkpointId, signal),
-      restore: (sessions, signal) => this.#restore(sessions, signal),
+      restore: (sessions) => this.#restore(sessions),
       release: (_kept, signal) => this.#release(signal),
       opened: () => this.#opened(),
     };
@@ -81,8 +81,8 @@ export class Checkpointing {
     return [];
   }
 
-  /** Forks, whatever the live sandboxes look like. Where one cannot be forked none is. */
-  async #restore(sessions: readonly Session<RepairSession>[], signal: AbortSignal): Promise<readonly ResourcesEvent[]> {
+  /** Forks, whatever the live sandboxes look like; all or none. Those that come too late are freed when admission opens. */
+  async #restore(sessions: readonly Session<RepairSession>[]): Promise<readonly ResourcesEvent[]> {
     const { checkpointer } = this.#workshop;
     const orders = sessions
       .filter(({ state }) => state.sandbox !== null)
@@ -93,15 +93,7 @@ export class Checkpointing {
       }));
     const earlier = [...this.#forks.keys()]; // of the same restore, which an earlier process could not answer for
     for (const { sandbox, episode } of orders) this.#forks.set(sandbox, episode);
-    const made = orders.map(({ sandbox }) => sandbox);
-    try {
-      await checkpointer.restore(orders, earlier);
-      signal.throwIfAborted();
-    } catch (error) {
-      await checkpointer.stop(made);
-      for (const sandbox of made) this.#forks.delete(sandbox);
-      throw error;
-    }
+    await checkpointer.restore(orders, earlier);
     return orders.map(({ episode, reference, sandbox }) => ({
       type: "sandbox.lent",
       data: { ...episode, sandbox, from: reference.snapshotId },

@@ -1,4 +1,5 @@
 import { readSettings } from "@holdpoint/participant";
+import { logSubject } from "@holdpoint/schemas";
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
@@ -165,6 +166,8 @@ describe("the start", () => {
     const neighbour = startProcess({ ...env, HOLDPOINT_RUN: run.name, HOLDPOINT_INSTANCE: "second" });
     expect(await neighbour.exited).toBe(2);
     expect(neighbour.output()).toContain("give each its own folder");
+    const place = { role: "resources", instance: "second", worker: "0" } as const;
+    expect(await run.log.lastOn(logSubject(run.name, place))).toBeUndefined(); // it fenced nobody
   });
 
   test("[L1] of a second process for the same place ends the first with exit code 3 at its next word", async () => {

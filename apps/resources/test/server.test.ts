@@ -1,10 +1,10 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { breakSource, type Task } from "@holdpoint/repair";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { installedPackage, shippedSource } from "../src/installed-package.ts";
-import { patience, Run, someTask } from "./run.ts";
+import { patience, Run, someTask, waitingFor } from "./run.ts";
 
 const episode = { rollout: "r", attempt: 0 };
 
@@ -237,6 +237,20 @@ describe("the end of a session", () => {
     expect(await run.eventsOf("session.retired")).toEqual([episode]);
     await expect(run.rpc(episode, "close")).rejects.toMatchObject({ code: "stale_attempt" });
     expect(run.troubles).toEqual([]);
+  });
+
+  test("[C8] by retirement ends a verify too, and waits until nothing of it is left", async () => {
+    const { run } = await seeded();
+    const gate = join(run.stateDir, "gate");
+    writeFileSync(gate, "");
+    const trace = join(run.stateDir, "trace");
+    const source = `require("fs").writeFileSync(${JSON.stringify(trace)}, "");\n${waitingFor(gate)}`;
+    writeFileSync(join(await run.sandboxOf(episode), "index.js"), source);
+    const judged = run.verify(episode).catch((error: unknown) => error);
+    await vi.waitFor(() => expect(existsSync(trace)).toBe(true), patience);
+    await run.retire(episode);
+    expect(run.sandboxes()).toEqual([]);
+    expect(await judged).toMatchObject({ code: "stale_attempt" });
   });
 
   test("[C2] during its seed leaves nothing, and the seed is told", async () => {
