@@ -1,6 +1,13 @@
 /** The weights of each version of the policy, as the trainer publishes them. */
 import { HoldpointError } from "@holdpoint/errors";
-import { type BlobStore, decodeEvents, type EventLog, eventSchema, type Tail } from "@holdpoint/eventsourcing";
+import {
+  type BlobStore,
+  decodeEvents,
+  type EventLog,
+  eventSchema,
+  parseJson,
+  type Tail,
+} from "@holdpoint/eventsourcing";
 import { Latch } from "@holdpoint/participant";
 import { initialWeights } from "@holdpoint/repair";
 import { filters, type Digest, TrainerEvent } from "@holdpoint/schemas";
@@ -83,13 +90,21 @@ export class Weights {
   }
 
   #load(digest: Digest): Promise<readonly number[]> {
-    const loading = this.#options.blobs.get(digest).then((text) => Vector.parse(JSON.parse(text)));
+    const loading = this.#options.blobs.get(digest).then((text) => readVector(text, digest));
     this.#loaded.set(digest, loading);
     loading.catch(() => this.#loaded.delete(digest)); // asked again it is tried again
     const [oldest] = this.#loaded.keys();
     if (this.#loaded.size > keptVersions && oldest !== undefined) this.#loaded.delete(oldest);
     return loading;
   }
+}
+
+function readVector(text: string, digest: Digest): readonly number[] {
+  const json = parseJson(new TextEncoder().encode(text));
+  const vector = Vector.safeParse(json.ok ? json.value : undefined);
+  if (vector.success) return vector.data;
+  const why = `${digest} holds no weights of this policy, which has ${initialWeights().length}`;
+  throw new HoldpointError("invalid_checkpoint_state", why, { details: { digest } });
 }
 
 function notPublished(version: number, waitMs: number): HoldpointError {

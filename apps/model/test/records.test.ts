@@ -55,6 +55,23 @@ describe("the log", () => {
   });
 });
 
+test("a response that is too large for its event rests in a blob, and is answered from there", async () => {
+  const { url } = await room.enter();
+  for (const turn of [0, 1, 2]) await ask(url, { turn }, bodyFor(turn));
+  const first = await ask(url, { turn: 3 }, bodyFor(3));
+  expect(first.text.length).toBeGreaterThan(20_000);
+  const successor = await room.enter();
+  expect((await ask(successor.url, { turn: 3 }, bodyFor(3))).text).toBe(first.text);
+  const row = successor.model.sessions.get(episode)?.state.head?.row;
+  expect(row?.response.text).toBeUndefined();
+  expect(room.blobs.texts.get(row?.response.digest ?? "")).toBe(first.message);
+});
+
+/** A body to which the script says what it has for that turn. */
+function bodyFor(turn: number): string {
+  return bodyOf(turn, { later: Array.from({ length: turn }, () => ({ role: "assistant" as const, content: "" })) });
+}
+
 describe("a ledger", () => {
   test("is dropped when the environment says that its episode has ended", async () => {
     const { url, model } = await room.enter();

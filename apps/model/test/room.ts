@@ -33,10 +33,12 @@ const silent: Messenger = {
   subscribe: async () => ({ stop: () => {} }),
 };
 
+/** The last turn is too large to rest in an event. */
 export const script: Script = [
   [{ name: "list_files", arguments: {} }],
   [{ name: "read_file", arguments: { path: "index.js" } }],
   [{ name: "run_tests", arguments: {} }],
+  [{ name: "edit_file", arguments: { path: "index.js", line: 1, old: "", new: "x".repeat(20_000) } }],
 ];
 
 export interface Life {
