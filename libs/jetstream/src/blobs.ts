@@ -7,19 +7,26 @@
 import { HoldpointError } from "@holdpoint/errors";
 import type { BlobStore } from "@holdpoint/eventsourcing";
 import { blobBucket, blobSubject } from "@holdpoint/schemas";
-import { Appender, fetchMessage } from "./append.ts";
+import { Appender, fetchMessage, type OnTrouble } from "./append.ts";
 import type { Connection } from "./connection.ts";
+import type { LogOptions } from "./log.ts";
 
 /** UTF-16 units of a part: at three bytes each it stays below a message's limit. */
 const partUnits = 256 * 1024;
 
 /**
- * The blobs of `run`.
+ * The blobs of `run`. As with the log, everything waits for the broker for as long as the connection is open.
  *
  * @param hash the digest of a text, by which it is asked for
+ * @param options.onTrouble as for the log
  */
-export function openBlobs(connection: Connection, run: string, hash: (text: string) => string): BlobStore {
-  return new JetStreamBlobs(connection, run, hash);
+export function openBlobs(
+  connection: Connection,
+  run: string,
+  hash: (text: string) => string,
+  { onTrouble = () => {} }: LogOptions = {},
+): BlobStore {
+  return new JetStreamBlobs(run, hash, { connection, onTrouble });
 }
 
 class JetStreamBlobs implements BlobStore {
@@ -29,17 +36,22 @@ class JetStreamBlobs implements BlobStore {
   readonly #stream: string;
   readonly #appender: Appender;
 
-  constructor(connection: Connection, run: string, hash: (text: string) => string) {
+  constructor(
+    run: string,
+    hash: (text: string) => string,
+    { connection, onTrouble }: { readonly connection: Connection; readonly onTrouble: OnTrouble },
+  ) {
     this.#connection = connection;
     this.#run = run;
     this.#hash = hash;
     this.#stream = blobBucket(run);
-    this.#appender = new Appender(connection, this.#stream, () => {});
+    this.#appender = new Appender(connection, this.#stream, onTrouble);
   }
 
   async put(text: string): Promise<string> {
     const digest = this.#hash(text);
     const parts = split(text);
+    if (parts.length > 1 && (await this.has(digest))) return digest;
     for (let part = parts.length - 1; part >= 0; part--) {
       const subject = blobSubject(this.#run, digest, part);
       const messageId = `${digest}-${part}-${parts.length}`;

@@ -138,7 +138,7 @@ export class Connection {
       try {
         await handler({ subject: message.subject, data: message.data, respond: (body) => void message.respond(body) });
       } catch (error) {
-        this.#tell({ type: "fault", error: error instanceof Error ? error : new Error(String(error)) });
+        this.fault(error);
       }
     };
     const subscription = this.subscribeRaw(subject, (message) => void guarded(message), queue);
@@ -150,7 +150,7 @@ export class Connection {
   subscribeRaw(subject: string, handler: (message: Msg) => void, queue?: string): Subscription {
     const callback = (error: Error | null, message: Msg) => {
       if (error === null) handler(message);
-      else this.#tell({ type: "fault", error: translate(error, `subscribing to ${subject}`) });
+      else this.fault(translate(error, `subscribing to ${subject}`));
     };
     try {
       const subscription = this.#parts.nats.subscribe(
@@ -161,6 +161,11 @@ export class Connection {
     } catch (error) {
       throw translate(error, `subscribing to ${subject}`);
     }
+  }
+
+  /** Tells the listeners of what failed where nobody awaits it. */
+  fault(error: unknown): void {
+    this.#tell({ type: "fault", error: error instanceof Error ? error : new Error(String(error)) });
   }
 
   /** A fresh subject that only this user can listen to. */
@@ -236,7 +241,7 @@ export class Connection {
     for await (const status of this.#parts.nats.status()) {
       if (status.type === "disconnect") this.#change(false);
       else if (status.type === "reconnect") this.#change(true);
-      else if (status.type === "error") this.#tell({ type: "fault", error: translate(status.error, "what was sent") });
+      else if (status.type === "error") this.fault(translate(status.error, "what was sent"));
     }
     this.#connected = false;
     this.#tell({ type: "closed" });

@@ -29,10 +29,11 @@ export async function feed(
   take: (message: StoredMessage) => boolean,
 ): Promise<PullEnd> {
   const { stream, untilExhausted, wanted, signal } = options;
-  const { consumer, pending } = await createConsumer(connection, options);
+  const consumer = `hp_${nuid.next()}`;
   let next = 1;
   let skipped = false;
   try {
+    const pending = await createConsumer(connection, consumer, options);
     if (untilExhausted && pending === 0) return { type: "stopped" };
     const pullOptions = { stream, consumer, ...(wanted && { wanted }), ...(signal && { signal }) };
     const end = await pull(connection, pullOptions, (message, delivery) => {
@@ -46,14 +47,16 @@ export async function feed(
   }
 }
 
+/** @returns how many messages it has to deliver, as of now */
 async function createConsumer(
   connection: Connection,
+  name: string,
   { stream, from, subjects, signal }: FeedOptions,
-): Promise<{ consumer: string; pending: number }> {
+): Promise<number> {
   const { manager } = internals(connection);
   const add = () =>
     manager.consumers.add(stream, {
-      name: `hp_${nuid.next()}`,
+      name,
       ack_policy: AckPolicy.None,
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: from,
@@ -63,10 +66,10 @@ async function createConsumer(
       inactive_threshold: inactiveMs * nanosPerMs,
     });
   const info = await persist(connection, `reading from ${stream}`, add, signal);
-  return { consumer: info.name, pending: info.num_pending };
+  return info.num_pending;
 }
 
-/** Not waited for: the server removes it by itself too. */
+/** Also where it may never have been made. Not waited for: the server removes it by itself too. */
 function deleteConsumer(connection: Connection, stream: string, consumer: string): void {
   if (!connection.isConnected) return;
   internals(connection)

@@ -15,7 +15,8 @@ export interface ServiceEndpoint {
   readonly name: string;
   readonly subject: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Many run at once. What it throws is answered as an error, its body the problem as JSON. */
+  /** Many run at once. What it throws is answered as an error, its body
+   * the problem as JSON; what is not a `HoldpointError` is also a fault of the connection's status. */
   readonly handler: (body: Uint8Array) => Promise<string | ServiceReply>;
 }
 
@@ -71,7 +72,7 @@ export async function serve(connection: Connection, options: ServiceOptions): Pr
       service.addEndpoint(endpoint.name, {
         subject: endpoint.subject,
         metadata: { ...endpoint.metadata },
-        handler: (error, message) => void (error ?? answer(endpoint, message, count)),
+        handler: (error, message) => void (error ?? answer(connection, endpoint, message, count)),
       });
     }
     await nats.flush();
@@ -90,8 +91,13 @@ interface Counts {
 }
 
 /** Never throws: there is nobody to catch it. */
-async function answer(endpoint: ServiceEndpoint, message: ServiceMsg, count: Counts): Promise<void> {
-  const { body, error } = await replyOf(endpoint, message.data);
+async function answer(
+  connection: Connection,
+  endpoint: ServiceEndpoint,
+  message: ServiceMsg,
+  count: Counts,
+): Promise<void> {
+  const { body, error } = await replyOf(connection, endpoint, message.data);
   if (error === undefined) {
     count.answered++;
     message.respond(body);
@@ -106,14 +112,17 @@ async function answer(endpoint: ServiceEndpoint, message: ServiceMsg, count: Cou
   }
 }
 
-async function replyOf({ name, handler }: ServiceEndpoint, data: Uint8Array): Promise<ServiceReply> {
+async function replyOf(
+  connection: Connection,
+  { name, handler }: ServiceEndpoint,
+  data: Uint8Array,
+): Promise<ServiceReply> {
   try {
     const reply = await handler(data);
     return typeof reply === "string" ? { body: reply } : reply;
   } catch (error) {
-    const ours = HoldpointError.is(error)
-      ? error
-      : new HoldpointError("unavailable", `${name} failed`, { cause: error });
+    if (!HoldpointError.is(error)) connection.fault(error);
+    const ours = HoldpointError.is(error) ? error : new HoldpointError("unavailable", `${name} failed`);
     const { code, message, details } = ours;
     return { body: JSON.stringify({ code, message, details }), error: { code, message } };
   }

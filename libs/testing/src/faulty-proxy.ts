@@ -40,10 +40,15 @@ export class FaultyProxy {
     this.#loseFrom = from;
   }
 
-  /** Breaks every connection, and takes new ones that work. */
-  heal(): void {
+  /** What the server says arrives again; what was lost stays lost, and the connections stay. */
+  findAnswers(): void {
     this.#loseFrom = undefined;
     this.#losesAnswers = false;
+  }
+
+  /** Breaks every connection, and takes new ones that work. */
+  heal(): void {
+    this.findAnswers();
     this.#isDown = false;
     this.#breakAll();
   }
