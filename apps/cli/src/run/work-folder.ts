@@ -9,7 +9,12 @@ const roomBytes = 2 ** 30;
 
 /** A fresh folder, named after `what` it is for, that only its owner can read. */
 export async function makeWorkFolder(what: string): Promise<string> {
-  return mkdtemp(join((await hasRoom()) ? shared : tmpdir(), `holdpoint-${what}-`));
+  return mkdtemp(join(await workFolderParent(), `holdpoint-${what}-`));
+}
+
+/** Where such folders are made. */
+export async function workFolderParent(): Promise<string> {
+  return (await hasRoom()) ? shared : tmpdir();
 }
 
 export async function removeWorkFolder(folder: string): Promise<void> {
