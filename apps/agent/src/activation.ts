@@ -79,8 +79,11 @@ export class Activation {
     const turn = this.#state.calls.received;
     const named = { rollout: this.episode.rollout, policyVersion: this.#terms.policyVersion };
     const body = await requestBody(this.#state, named, (content) => this.#agent.contents.read(content));
+    // A process that died has asked: whether it was answered the model alone knows, so it is asked before anything parks (L5).
+    let isAsked = this.#state.awaited?.request === sha256(body);
     for (;;) {
-      await this.#agent.boundary(this.episode, this.#signal);
+      if (!isAsked) await this.#agent.boundary(this.episode, this.#signal);
+      isAsked = false;
       await this.#request(turn, sha256(body));
       const reply = await this.#ask(turn, body);
       if (reply.status === "parked") await this.#untilClosed();
@@ -95,14 +98,14 @@ export class Activation {
   }
 
   #ask(turn: number, body: string): Promise<ModelReply> {
-    const { directory, admission } = this.#agent;
+    const { admission, directory, sessions } = this.#agent;
     return askModel({
       episode: this.episode,
       turn,
       body,
       signal: this.#signal,
+      isRestart: () => sessions.get(this.episode)?.status.restart === true || admission.isExcluded(this.episode),
       endpoint: () => directory.of("model")[0]?.endpoint ?? undefined,
-      isClosed: () => admission.isClosed,
     });
   }
 

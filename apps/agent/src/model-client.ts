@@ -15,17 +15,18 @@ export interface ModelCall {
   readonly turn: number;
   readonly body: string;
   readonly signal: AbortSignal;
+  /** Whether no checkpoint can hold the episode: then the model answers it while one is open. */
+  readonly isRestart: () => boolean;
   /** Where the model serves now; undefined while it is away. */
   readonly endpoint: () => string | undefined;
-  /** Whether a checkpoint is open: then a model that is away is not waited for. */
-  readonly isClosed: () => boolean;
 }
 
 const Completion = z.object({ choices: z.tuple([z.object({ message: z.record(z.string(), z.unknown()) })]) });
 const Refusal = z.object({ error: z.looseObject({ message: z.string().catch(""), code: z.string().nullish() }) });
 
 /**
- * Asks until there is an answer: the same call, by its turn, is answered from the model's ledger if it was made before.
+ * Asks until there is an answer, also while the model is away: it may have delivered one that was lost on its way, and has to say
+ * so before a checkpoint can hold the call. The same call, by its turn, is answered from its ledger if it was made before.
  *
  * @throws HoldpointError with the model's code where it refused for good, such as `stale_attempt`
  */
@@ -34,13 +35,12 @@ export async function askModel(call: ModelCall): Promise<ModelReply> {
     call.signal.throwIfAborted();
     const reply = await once(call);
     if (reply !== undefined) return reply;
-    if (call.isClosed()) return { status: "parked" };
     await delay(pauseMs, undefined, { signal: call.signal });
   }
 }
 
 /** One request; undefined where nobody was there to answer it. */
-async function once({ endpoint, episode, turn, body, signal }: ModelCall): Promise<ModelReply | undefined> {
+async function once({ endpoint, isRestart, episode, turn, body, signal }: ModelCall): Promise<ModelReply | undefined> {
   const url = endpoint();
   if (url === undefined) return undefined;
   const headers = {
@@ -49,6 +49,7 @@ async function once({ endpoint, episode, turn, body, signal }: ModelCall): Promi
     "x-holdpoint-attempt": String(episode.attempt),
     "x-holdpoint-turn": String(turn),
     "x-holdpoint-aware": "1",
+    "x-holdpoint-restart": isRestart() ? "1" : "0",
   };
   try {
     const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body, signal });

@@ -106,11 +106,20 @@ export class AgentServer {
     return {};
   }
 
-  /** Sessions that wait for the model: until it answers or refuses they are not at a boundary. */
+  /**
+   * Sessions that wait for the model: until it answers or refuses they are not at a boundary. Also those whose call a process
+   * before this one has asked, and whose activation has not gone on yet.
+   */
   #awaiting(): readonly Blocker[] {
-    return [...this.#activations.values()]
-      .filter(({ episode }) => this.#agent.sessions.get(episode)?.status.work === "at_boundary")
-      .map(({ episode }) => ({ ...episode, reason: "awaits the model", sinceMs: this.#agent.clock.nowMs() }));
+    return this.#agent.sessions
+      .all()
+      .filter(({ status, state, ...episode }) => {
+        const isWaiting = state.awaited !== null || this.#activations.has(keyOf(episode));
+        return status.work === "at_boundary" && !status.restart && isWaiting;
+      })
+      .map(({ rollout, attempt }) => {
+        return { rollout, attempt, reason: "awaits the model", sinceMs: this.#agent.clock.nowMs() };
+      });
   }
 
   #upTo(marks: readonly Episode[]): readonly Activation[] {
