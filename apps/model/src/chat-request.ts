@@ -15,7 +15,7 @@ const ChatRequest = z.looseObject({
   stream: z.boolean().nullish(),
   n: z.int().nullish(),
 });
-export type ChatRequest = z.infer<typeof ChatRequest>;
+type ChatRequest = z.infer<typeof ChatRequest>;
 
 const whole = z
   .string()
@@ -27,6 +27,7 @@ const IdentityHeaders = z.object({
   "x-holdpoint-attempt": whole,
   "x-holdpoint-turn": whole.optional(),
   "x-holdpoint-aware": z.enum(["0", "1"]).default("0"),
+  "x-holdpoint-restart": z.enum(["0", "1"]).default("0"),
 });
 
 export interface PolicyCall {
@@ -35,6 +36,8 @@ export interface PolicyCall {
   readonly turn: number | undefined;
   /** Whether the caller understands that a refusal means to park. */
   readonly aware: boolean;
+  /** Whether no checkpoint can hold the episode: then none holds up its calls. */
+  readonly restart: boolean;
   readonly request: ChatRequest;
   /** Of the whole body, so that only a byte-identical repeat is the same request. */
   readonly digest: Digest;
@@ -49,16 +52,16 @@ export interface PolicyCall {
  *   this server cannot do
  */
 export function readCall(headers: IncomingHttpHeaders, body: Uint8Array, signal: AbortSignal): PolicyCall {
-  const { episode, turn, aware } = readIdentity(headers);
+  const identity = readIdentity(headers);
   const json = parseJson(body);
   if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
   const request = ChatRequest.safeParse(json.value);
   if (!request.success) throw new HoldpointError("invalid_request", z.prettifyError(request.error));
   refuseUnsupported(request.data);
-  return { episode, turn, aware, request: request.data, digest: sha256(new TextDecoder().decode(body)), signal };
+  return { ...identity, request: request.data, digest: sha256(new TextDecoder().decode(body)), signal };
 }
 
-function readIdentity(headers: IncomingHttpHeaders): Pick<PolicyCall, "episode" | "turn" | "aware"> {
+function readIdentity(headers: IncomingHttpHeaders): Pick<PolicyCall, "episode" | "turn" | "aware" | "restart"> {
   if (headers["x-holdpoint-rollout"] === undefined || headers["x-holdpoint-attempt"] === undefined) {
     const expected = "expected the headers x-holdpoint-rollout (its id) and x-holdpoint-attempt (0, 1, …)";
     throw new HoldpointError("rollout_id_required", `a policy call belongs to a rollout: ${expected}`);
@@ -70,6 +73,7 @@ function readIdentity(headers: IncomingHttpHeaders): Pick<PolicyCall, "episode" 
     episode: { rollout: data["x-holdpoint-rollout"], attempt: data["x-holdpoint-attempt"] },
     turn: data["x-holdpoint-turn"],
     aware: data["x-holdpoint-aware"] === "1",
+    restart: data["x-holdpoint-restart"] === "1",
   };
 }
 

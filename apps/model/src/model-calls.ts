@@ -2,7 +2,7 @@
  * The calls of the policy: each is made once, is in the ledger before it is answered, and is answered from there for ever after.
  *
  *  1. `call.started` → the policy → `call.finished` → `call.delivered` → the response; each acknowledged before the next (L2).
- *  2. While admission is closed nobody is answered: callers that know what it means are refused, also those who wait already;
+ *  2. While admission is closed nobody is answered whom the checkpoint may hold: callers that know what it means are refused, also those who wait already;
  *     all others are held. A call that was started goes on, and its response stays in the ledger, undelivered.
  *  3. A caller that asks again for what was delivered to it does not have it. While closed the ledger says so, once
  *     (`call.withheld`), so that both ends agree about the cut (L5).
@@ -62,7 +62,7 @@ export class ModelCalls {
       this.#check(call.episode);
       const found = this.#lookup(call);
       if (found.status === "conflicting") throw conflict(call, found.row);
-      if (this.#model.admission.isClosed) await this.#closed(call, found);
+      if (this.#isClosed(call)) await this.#closed(call, found);
       else if (found.status === "answered") return this.#deliver(call, found);
       else await this.#whileOpen(call);
     }
@@ -83,6 +83,10 @@ export class ModelCalls {
     const { rollout, attempt } = episode;
     const why = `the ledger of ${rollout}, attempt ${attempt}, was restored incomplete: start the rollout over`;
     throw new HoldpointError("invalid_checkpoint_state", why, { details: { rollout, attempt } });
+  }
+
+  #isClosed({ restart }: PolicyCall): boolean {
+    return this.#model.admission.isClosed && !restart;
   }
 
   #lookup({ episode, turn, digest }: PolicyCall): Lookup {
@@ -116,7 +120,7 @@ export class ModelCalls {
   async #whileOpen(call: PolicyCall): Promise<void> {
     const settled = new AbortController();
     const signal = AbortSignal.any([settled.signal, call.signal]);
-    const closed = this.#model.admission.gateLatch.until(() => call.aware && this.#model.admission.isClosed, signal);
+    const closed = this.#model.admission.gateLatch.until(() => call.aware && this.#isClosed(call), signal);
     closed.catch(() => undefined); // where the race is not even begun
     try {
       await Promise.race([this.#jobs.join(call, this.#ledger(call.episode)), closed]);

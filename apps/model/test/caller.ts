@@ -40,15 +40,19 @@ export interface Identity {
   readonly turn?: number | undefined;
   /** Default: true. */
   readonly aware?: boolean;
+  /** Default: false. */
+  readonly restart?: boolean;
 }
 
-export function headersOf({ rollout = "r1", attempt = 0, turn, aware = true }: Identity): Record<string, string> {
+export function headersOf(identity: Identity): Record<string, string> {
+  const { rollout = "r1", attempt = 0, turn, aware = true, restart = false } = identity;
   return {
     "content-type": "application/json",
     "x-holdpoint-rollout": rollout,
     "x-holdpoint-attempt": String(attempt),
     ...(turn !== undefined && { "x-holdpoint-turn": String(turn) }),
     ...(aware && { "x-holdpoint-aware": "1" }),
+    ...(restart && { "x-holdpoint-restart": "1" }),
   };
 }
 

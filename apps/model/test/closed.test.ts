@@ -112,6 +112,17 @@ describe("a caller that knows nothing of checkpoints", () => {
   });
 });
 
+test("[S7] an episode that no checkpoint can hold is answered while admission is closed", async () => {
+  const { url, waiting } = await room.enter();
+  const late = ask(url, { turn: 0, restart: true }, softmax1);
+  await expect.poll(waiting).toBe(1);
+  await room.control.close("c1");
+  await room.publish(1, initialWeights());
+  expect(await late).toMatchObject({ status: 200 });
+  expect(await ask(url, { turn: 1, restart: true })).toMatchObject({ status: 200 });
+  expect(await ask(url, { turn: 2 })).toMatchObject({ code: "admission_closed" });
+});
+
 test("[A14] health and the list of models are answered while admission is closed", async () => {
   const { url } = await room.enter();
   await room.control.close("c1");
