@@ -10,7 +10,11 @@ export interface Choice {
   readonly gradient: readonly number[];
 }
 
-/** The probability of each candidate: proportional to e to the power of `weights` times its features. */
+/**
+ * The probability of each candidate: proportional to e to the power of `weights` times its features.
+ *
+ * @internal exported for its tests
+ */
 export function probabilities(weights: readonly number[], features: readonly (readonly number[])[]): readonly number[] {
   const scores = features.map((vector) => dot(weights, vector));
   const highest = Math.max(...scores);

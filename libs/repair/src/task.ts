@@ -50,10 +50,16 @@ const skew: Readonly<Partial<Record<SiteKind, number>>> = {
   "0 to 1": 2,
 };
 
+const sitesByPackage: ReadonlyMap<string, readonly Site[]> = new Map(
+  Object.entries(killingSites).map(([name, { sites }]) => [
+    name,
+    siteKinds.flatMap((kind) => placesOf(kind, sites[kind] ?? "")),
+  ]),
+);
+
 /** The sites of this package's file whose flip fails its tests, by kind and position; none for an unknown package. */
 export function killingSitesOf(spec: Pick<PackageSpec, "name">): readonly Site[] {
-  const places = killingSites[spec.name]?.sites ?? {};
-  return siteKinds.flatMap((kind) => placesOf(kind, places[kind] ?? ""));
+  return sitesByPackage.get(spec.name) ?? [];
 }
 
 /**

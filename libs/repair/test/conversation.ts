@@ -2,11 +2,11 @@
 import { breakSource, callTools, type ChatMessage, packages, promptOf, type Task, taskOf } from "@holdpoint/repair";
 import { sourceOf } from "./workbench.ts";
 
-const [minimist] = packages.filter(({ name }) => name === "minimist");
-if (minimist === undefined) throw new Error("minimist is gone");
+const [spec] = packages.filter(({ name }) => name === "json-stable-stringify");
+if (spec === undefined) throw new Error("json-stable-stringify is gone");
 
-/** A task with much to choose from. */
-export const task = taskOf({ seed: 11, spec: minimist });
+/** A task with sixty sites to choose from in ninety lines. */
+export const task = taskOf({ seed: 11, spec });
 
 /** The prompt and then these turns: for each its tool calls with their answers. */
 export function conversation(
@@ -30,8 +30,8 @@ export function conversation(
   ];
 }
 
-export const failed = "1 of 153 tests passed, 152 failed.\n";
-export const broken = breakSource(task, sourceOf("minimist"));
+export const failed = "1 of 27 tests passed, 26 failed.\n";
+export const broken = breakSource(task, sourceOf(spec.name));
 export const listed = ["list_files", {}, "index.js\n"] as const;
 export const read = ["read_file", { path: "index.js" }, broken] as const;
 export const tested = ["run_tests", {}, failed] as const;

@@ -63,7 +63,7 @@ describe("the softmax policy", () => {
   });
 
   test("is done, with words and no call, as soon as the tests pass", () => {
-    const passed = ["run_tests", {}, "All 153 tests passed.\n"] as const;
+    const passed = ["run_tests", {}, "All 27 tests passed.\n"] as const;
     for (const messages of [conversation(task, [listed], [read, passed]), conversation(task, [passed])]) {
       expect(policyReply({ weights, messages, seed: 1 })).toEqual({
         message: { role: "assistant", content: "done" },
@@ -158,7 +158,7 @@ describe("the softmax policy", () => {
     let last: AssistantMessage = { role: "assistant" };
     do {
       const turn = messages.filter(({ role }) => role === "assistant").length;
-      // All weight on flips that write `===`, of which the repair is none.
+      // Whatever it tries, the tests fail.
       const focused = featureNames.map((name) => (name === "kind: !== to ===" ? 20 : 0));
       const said = policyReply({ weights: focused, messages, seed: turn });
       last = said.message;
@@ -199,7 +199,7 @@ describe("the softmax policy", () => {
     const start = conversation(task, [listed], [read, tested]);
     const strange: readonly ChatMessage[] = [
       { role: "user", content: "Go on." },
-      { role: "tool", tool_call_id: "nobody-asked", content: "All 153 tests passed." },
+      { role: "tool", tool_call_id: "nobody-asked", content: "All 27 tests passed." },
     ];
     const plain = policyReply({ weights, messages: start, seed: 3 });
     expect(policyReply({ weights, messages: [...start, ...strange], seed: 3 })).toEqual(plain);
@@ -274,7 +274,7 @@ describe("the scripted policy", () => {
 });
 
 test("a report that is formatted for the agent is one that the policy acts on", () => {
-  const report = { planned: 153, passed: 153, failed: 0, failures: [], crash: null, sourceLines: [] };
-  const messages = conversation(task, [listed], [read, ["run_tests", {}, formatReport(report, 153)]]);
+  const report = { planned: 27, passed: 27, failed: 0, failures: [], crash: null, sourceLines: [] };
+  const messages = conversation(task, [listed], [read, ["run_tests", {}, formatReport(report, 27)]]);
   expect(policyReply({ weights, messages, seed: 1 }).message.content).toBe("done");
 });

@@ -66,13 +66,16 @@ export async function listConfined(root: string, path: string): Promise<readonly
   const top = await resolveInside(root, path);
   const home = await realpath(root);
   const entries = await readdir(top, { recursive: true, withFileTypes: true }).catch(refuse(path));
-  const listed = entries.map(async (entry): Promise<ListedFile> => {
-    const found = join(entry.parentPath, entry.name);
-    const { size } = await lstat(found);
-    const type = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other";
-    return { path: relative(home, found), type, sizeBytes: size };
-  });
-  return (await Promise.all(listed)).toSorted((one, other) => (one.path < other.path ? -1 : 1));
+  const listed = await Promise.all(
+    entries.map(async (entry): Promise<readonly ListedFile[]> => {
+      const found = join(entry.parentPath, entry.name);
+      const stat = await lstat(found).catch(() => undefined);
+      if (stat === undefined) return []; // gone meanwhile
+      const type = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other";
+      return [{ path: relative(home, found), type, sizeBytes: stat.size }];
+    }),
+  );
+  return listed.flat().toSorted((one, other) => (one.path < other.path ? -1 : 1));
 }
 
 /** The real path that `path` stands for, where that lies in `root`. @throws as `readConfined` */

@@ -9,10 +9,6 @@ export class Gate {
   #closings = 0;
   #waiting: (() => void)[] = [];
 
-  get isClosed(): boolean {
-    return this.#closings > 0;
-  }
-
   /** Runs `work` while the gate is open; waits for that first. */
   async pass<Result>(work: () => Promise<Result>): Promise<Result> {
     while (this.#closings > 0) await this.#change();

@@ -31,7 +31,7 @@ export function environmentOf({ exec, folder }: Mark): Readonly<Record<string, s
 }
 
 /** Every process that carries a mark, corpses aside. Some milliseconds. */
-export function markedProcesses(): readonly Marked[] {
+function markedProcesses(): readonly Marked[] {
   return processIds().flatMap((pid) => {
     const mark = pattern.exec(read(`/proc/${pid}/environ`));
     const [, owner = "", exec = "", folder = ""] = mark ?? [];

@@ -129,11 +129,12 @@ describe("what a command has started", () => {
 
   test("does not outlive a command that ends by itself, and does not hold it up", async () => {
     const { provider, folder } = await openedWith();
-    const script = "sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two; exit 0";
+    const quiet = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > three";
+    const script = `sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two; ${quiet}; exit 0`;
     expect(await provider.exec("s", { command: ["sh", "-c", script], timeoutMs: generous })).toMatchObject({
       exitCode: 0,
     });
-    for (const name of ["one", "two"]) await until(() => !runs(readFileSync(join(folder, name), "utf8")));
+    for (const name of ["one", "two", "three"]) await until(() => !runs(readFileSync(join(folder, name), "utf8")));
   });
 
   test("is killed when the sandbox is deleted, also what had left its group and closed its output", async () => {
