@@ -8,7 +8,8 @@
 import type { EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, consumeResults, type ResultInHand } from "@holdpoint/jetstream";
 import { filters } from "@holdpoint/schemas";
-import type { FoundResult, RunView } from "./run-view.ts";
+import type { RunView } from "./run-view.ts";
+import type { ResultMessage } from "./state.ts";
 
 /** A lost delivery comes again after this. */
 const ackWaitMs = 5000;
@@ -52,8 +53,8 @@ export class Inbox {
     return inbox;
   }
 
-  /** Results after `cursor` that are known of, in stream order; `everything`: all that the stream has by now. */
-  async resultsAfter(cursor: number, everything = false): Promise<readonly FoundResult[]> {
+  /** Messages with results after `cursor` that are known of, in stream order; `everything`: all that the stream has by now. */
+  async resultsAfter(cursor: number, everything = false): Promise<readonly ResultMessage[]> {
     const { log, run, view } = this.#options;
     const told = Math.max(...this.#inHand.map(({ message }) => message.sequence), 0);
     const upTo = everything ? await log.lastSequence() : told;

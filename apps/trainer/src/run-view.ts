@@ -4,21 +4,15 @@
  * It reads everything there is before anything is dispatched, and follows from there, without a gap: an episode that was opened
  * is never dispatched again, whoever asked for it.
  */
-import { decodeEvents, type EventLog, eventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
+import { decodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
 import { Directory, Latch, sha256 } from "@holdpoint/participant";
-import { ControlEvent, controlSubject, type Episode, filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import { ControlEvent, controlSubject, type Episode, filters, logEvents } from "@holdpoint/schemas";
 import { ControlHistory } from "./control-history.ts";
 import type { KnownRollout } from "./next-step.ts";
-import type { EpisodeResult } from "./state.ts";
+import { EpisodeResult, type ResultMessage } from "./state.ts";
 
 const controlEvents = eventSchema(ControlEvent);
 const environmentEvents = eventSchema(logEvents.environment);
-
-/** A result, and the digest of the message that says it. */
-export interface FoundResult {
-  readonly result: EpisodeResult;
-  readonly anchor: string;
-}
 
 export class RunView {
   readonly history: ControlHistory;
@@ -26,7 +20,7 @@ export class RunView {
   readonly #latch = new Latch();
   readonly #control: string;
   readonly #opened = new Map<string, Set<number>>();
-  readonly #results: FoundResult[] = [];
+  readonly #results: ResultMessage[] = [];
   readonly #trouble: (what: string) => void;
   #changes = 0;
   #failure: Error | undefined;
@@ -44,15 +38,8 @@ export class RunView {
   }
 
   take(message: StoredMessage): void {
-    const { events, problems } =
-      message.subject === this.#control
-        ? this.#takeControl(message)
-        : decodeEvents<LogEventOf<"environment">>(message, environmentEvents);
-    for (const problem of problems) this.#trouble(problem);
-    for (const { event, sequence } of events) {
-      if (event.type === "episode.opened") this.#open(event.data);
-      if (event.type === "episode.ended") this.#end(event.data, sequence, message);
-    }
+    if (message.subject === this.#control) this.#takeControl(message);
+    else this.#takeEnvironment(message);
     this.changed();
   }
 
@@ -89,9 +76,9 @@ export class RunView {
     return this.#opened.get(rollout)?.has(attempt) ?? false;
   }
 
-  /** Results after `cursor`, in stream order. */
-  resultsAfter(cursor: number): readonly FoundResult[] {
-    const at = this.#results.findLastIndex(({ result }) => result.sequence <= cursor);
+  /** Messages with results after `cursor`, in stream order. */
+  resultsAfter(cursor: number): readonly ResultMessage[] {
+    const at = this.#results.findLastIndex(({ sequence }) => sequence <= cursor);
     return this.#results.slice(at + 1);
   }
 
@@ -99,28 +86,37 @@ export class RunView {
   known(): ReadonlyMap<string, KnownRollout> {
     const known = new Map<string, { highest: number; results: EpisodeResult[] }>();
     for (const [rollout, attempts] of this.#opened) known.set(rollout, { highest: Math.max(...attempts), results: [] });
-    for (const { result } of this.#results) known.get(result.rollout)?.results.push(result);
+    for (const { results } of this.#results) {
+      for (const result of results) known.get(result.rollout)?.results.push(result);
+    }
     return known;
   }
 
-  #takeControl(message: StoredMessage): { events: readonly Recorded<never>[]; problems: readonly string[] } {
+  #takeControl(message: StoredMessage): void {
     const { events, problems } = decodeEvents(message, controlEvents);
+    for (const problem of problems) this.#trouble(problem);
     for (const recorded of events) {
       this.history.apply(recorded);
       this.directory.apply(recorded);
     }
-    return { events: [], problems };
+  }
+
+  #takeEnvironment(message: StoredMessage): void {
+    const { events, problems } = decodeEvents(message, environmentEvents);
+    for (const problem of problems) this.#trouble(problem);
+    const results: EpisodeResult[] = [];
+    for (const { event, sequence } of events) {
+      if (event.type === "episode.opened") this.#open(event.data);
+      else if (event.type === "episode.ended") results.push(EpisodeResult.parse({ ...event.data, sequence }));
+    }
+    if (results.length === 0) return;
+    const anchor = sha256(new TextDecoder().decode(message.body));
+    this.#results.push({ sequence: message.sequence, anchor, results });
   }
 
   #open({ rollout, attempt }: Episode): void {
     const attempts = this.#opened.get(rollout) ?? new Set();
     this.#opened.set(rollout, attempts.add(attempt));
-  }
-
-  #end(data: Omit<EpisodeResult, "sequence">, sequence: number, message: StoredMessage): void {
-    const { rollout, attempt, status, reward, policyVersion } = data;
-    const anchor = sha256(new TextDecoder().decode(message.body));
-    this.#results.push({ result: { rollout, attempt, status, reward, policyVersion, sequence }, anchor });
   }
 }
 

@@ -78,11 +78,19 @@ export function firstState(plan: RunPlan): TrainerState {
   };
 }
 
-/** The state after a result was consumed. One at or before the cursor, or of a rollout that is trained, changes nothing. */
-export function consumed(state: TrainerState, result: EpisodeResult, anchor: string): TrainerState {
-  if (result.sequence <= state.cursor) return state;
-  const moved = { ...state, cursor: result.sequence, anchor };
-  return isTrained(state, result.rollout) ? moved : { ...moved, pending: [...state.pending, result] };
+/** A message of the result subjects. It may say the ends of several episodes. */
+export interface ResultMessage {
+  readonly sequence: number;
+  /** The digest of its body. */
+  readonly anchor: string;
+  readonly results: readonly EpisodeResult[];
+}
+
+/** The state after a message was consumed. One at or before the cursor changes nothing, nor does a rollout that is trained. */
+export function consumed(state: TrainerState, { sequence, anchor, results }: ResultMessage): TrainerState {
+  if (sequence <= state.cursor) return state;
+  const waiting = results.filter(({ rollout }) => !isTrained(state, rollout));
+  return { ...state, cursor: sequence, anchor, pending: [...state.pending, ...waiting] };
 }
 
 /** The state after a group was trained: its results are in the weights, and wait no more. */

@@ -79,7 +79,7 @@ export class Trainer {
   async #takeIn(everything = false): Promise<void> {
     const { inbox } = this.#parts;
     const found = await inbox.resultsAfter(this.#state.cursor, everything);
-    for (const { result, anchor } of found) this.#state = consumed(this.#state, result, anchor);
+    for (const message of found) this.#state = consumed(this.#state, message);
     if (found.length > 0) await this.#save();
     else inbox.settle(this.#state.cursor);
   }

@@ -115,13 +115,19 @@ export class World {
     this.#live.delete(live.rollout);
     const salt = this.#options.fickle === true ? live.attempt : 0;
     const status = (this.#options.failing?.has(live.rollout) ?? false) ? "failed" : "finished";
-    this.#results.push({ ...live, ...outcome(`${live.rollout} ${salt}`, status), sequence: ++this.#sequence });
+    const together = choice % 3 === 0 && this.#results.at(-1)?.sequence === this.#sequence; // of one message
+    if (!together || this.#state.cursor === this.#sequence) this.#sequence += 1;
+    const sequence = this.#sequence;
+    this.#results.push({ ...live, ...outcome(`${live.rollout} ${salt}`, status), sequence });
   }
 
   /** The trainer looks at the next result that it has not seen. */
   consume(): void {
     const next = this.#results.find(({ sequence }) => sequence > this.#state.cursor);
-    if (next !== undefined) this.#state = consumed(this.#state, next, "0".repeat(64));
+    if (next === undefined) return;
+    const { sequence } = next;
+    const results = this.#results.filter((result) => result.sequence === sequence);
+    this.#state = consumed(this.#state, { sequence, anchor: "0".repeat(64), results });
   }
 
   save(): void {

@@ -1,0 +1,1 @@
+export { Final } from "../src/state-dir.ts";

@@ -1,0 +1,179 @@
+/** A run for a trainer: a broker, the stubs, the trainer's process, and what its log says in the end. */
+import { brokerEnvironment, type RunningBroker } from "@holdpoint/broker";
+import { decodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
+import { ensureStream } from "@holdpoint/jetstream";
+import { filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Final } from "../final.ts";
+import { StubCoordinator } from "./coordinator.ts";
+import { Episodes, type EpisodesOptions, keyOf } from "./episodes.ts";
+import { connectAs, type Seat, writerOf } from "./process.ts";
+
+const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const trainerEvents = eventSchema(logEvents.trainer);
+const environmentEvents = eventSchema(logEvents.environment);
+let runs = 0;
+
+export type Condition = (message: StoredMessage) => boolean;
+
+/** A message whose subject begins with `subject`, after the run's name, and whose body has `text`. */
+export function saying(subject: string, text = ""): Condition {
+  return (message) =>
+    message.subject.split(".").slice(2).join(".").startsWith(subject) && bodyOf(message).includes(text);
+}
+
+function bodyOf({ body }: StoredMessage): string {
+  return new TextDecoder().decode(body);
+}
+
+export interface StubRunOptions extends Pick<EpisodesOptions, "failing" | "torn"> {
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export class StubRun {
+  readonly run: string;
+  readonly stateDir: string;
+  readonly episodes: Episodes;
+  readonly coordinator: StubCoordinator;
+  readonly log: EventLog;
+  readonly #broker: RunningBroker;
+  readonly #seats: readonly Seat[];
+  readonly #settings: Readonly<Record<string, string>>;
+  #child: ChildProcess | undefined;
+  /** What the trainer's processes printed. */
+  output = "";
+
+  private constructor(parts: {
+    run: string;
+    broker: RunningBroker;
+    seats: readonly Seat[];
+    log: EventLog;
+    episodes: Episodes;
+    coordinator: StubCoordinator;
+    settings: Readonly<Record<string, string>>;
+  }) {
+    this.run = parts.run;
+    this.#broker = parts.broker;
+    this.#seats = parts.seats;
+    this.log = parts.log;
+    this.episodes = parts.episodes;
+    this.coordinator = parts.coordinator;
+    this.#settings = parts.settings;
+    this.stateDir = mkdtempSync(join(tmpdir(), "trainer-test-"));
+  }
+
+  static async start(broker: RunningBroker, { settings = {}, ...options }: StubRunOptions = {}): Promise<StubRun> {
+    const run = `trainer-${process.pid}-${runs++}`;
+    const deciding = await connectAs(broker, "coordinator", run);
+    await ensureStream(deciding.connection, run, { maxBytes: 2 ** 24, maxBlobBytes: 2 ** 24 });
+    const environment = await connectAs(broker, "environment", run);
+    const model = await connectAs(broker, "model", run);
+    const writers = {
+      environment: await writerOf(environment, run, "environment"),
+      model: await writerOf(model, run, "model"),
+    };
+    const episodes = new Episodes({ run, environment, model, writers, ...options });
+    const coordinator = new StubCoordinator(deciding, run, episodes);
+    await episodes.serve();
+    await coordinator.serve();
+    const seats = [deciding, environment, model];
+    return new StubRun({ run, broker, seats, log: deciding.log, episodes, coordinator, settings });
+  }
+
+  /** Starts the trainer. @returns its exit code, once it has ended; -1: it was killed */
+  async train(settings: Readonly<Record<string, string>> = {}): Promise<number> {
+    const child = spawn(process.execPath, [main], {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: {
+        ...brokerEnvironment(this.#broker, "trainer"),
+        HOLDPOINT_RUN: this.run,
+        HOLDPOINT_STATE_DIR: this.stateDir,
+        HOLDPOINT_ROLLOUTS: "8",
+        HOLDPOINT_SIBLINGS: "2",
+        HOLDPOINT_CHECKPOINT_EVERY_MS: "60",
+        ...this.#settings,
+        ...settings,
+      },
+    });
+    this.#child = child;
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (this.output += String(data)));
+    const [code] = await once(child, "exit");
+    return typeof code === "number" ? code : -1;
+  }
+
+  /** Runs the trainer to its end. @throws with what it printed, where that is not a good one */
+  async finish(settings: Readonly<Record<string, string>> = {}): Promise<Final> {
+    const code = await this.train(settings);
+    if (code !== 0) throw new Error(`exit code ${code}\n${this.output}`);
+    return Final.parse(JSON.parse(readFileSync(join(this.stateDir, "final.json"), "utf8")));
+  }
+
+  kill(): void {
+    this.#child?.kill("SIGKILL");
+  }
+
+  /**
+   * Starts the trainer and kills it as soon as a message that was not there before holds `condition`.
+   *
+   * @throws with what it printed, where it ends by itself before
+   */
+  async killAt(condition: Condition, settings: Readonly<Record<string, string>> = {}): Promise<void> {
+    const from = (await this.log.lastSequence()) + 1;
+    const tail = await this.log.tail({ from }, (message) => {
+      if (condition(message)) this.kill();
+    });
+    const code = await this.train(settings);
+    await tail.stop();
+    if (code !== -1) throw new Error(`it was to be killed, and ended with ${code}\n${this.output}`);
+  }
+
+  /** Returns once a message holds `condition`. */
+  async seen(condition: Condition): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.log.tail({ from: 1 }, (message) => condition(message) && resolve()).catch(reject);
+    });
+  }
+
+  /** Every episode that was ever opened, as `rollout/attempt`. */
+  async opened(): Promise<readonly string[]> {
+    const opened: string[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [filters.logsOf(this.run, "environment")] }, (message) => {
+      for (const { event } of decodeEvents(message, environmentEvents).events) {
+        if (event.type === "episode.opened") opened.push(keyOf(event.data));
+      }
+    });
+    return opened;
+  }
+
+  /** What trainers of the run have said. */
+  async said(): Promise<readonly LogEventOf<"trainer">[]> {
+    const events: LogEventOf<"trainer">[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [filters.logsOf(this.run, "trainer")] }, (message) => {
+      events.push(...decodeEvents(message, trainerEvents).events.map(({ event }) => event));
+    });
+    return events;
+  }
+
+  /** The operations that were commanded. */
+  async commanded(): Promise<readonly string[]> {
+    const subjects: string[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [filters.commands(this.run)] }, ({ subject }) => {
+      subjects.push(subject.slice(`hp.${this.run}.cmd.`.length));
+    });
+    return subjects;
+  }
+
+  async stop(): Promise<void> {
+    this.kill();
+    for (const { connection } of this.#seats) await connection.close();
+    rmSync(this.stateDir, { recursive: true, force: true });
+  }
+}

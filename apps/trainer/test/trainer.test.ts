@@ -1,0 +1,166 @@
+/** The trainer's process against a real broker: what it dispatches, trains and saves, and that nothing of it is lost or done twice. */
+import { type RunningBroker, startBroker } from "@holdpoint/broker";
+import { readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { saying, StubRun, type StubRunOptions } from "./stub/run.ts";
+
+let broker: RunningBroker;
+/** Of a run to which nothing happened. */
+let undisturbed: string;
+const running: StubRun[] = [];
+const planned = ["g0", "g1", "g2", "g3"];
+const rollouts = planned.flatMap((group) => [`${group}-r0`, `${group}-r1`]);
+
+beforeAll(async () => {
+  broker = await startBroker();
+  undisturbed = (await (await start()).finish()).weightsDigest;
+});
+afterEach(async () => {
+  for (const run of running.splice(0)) await run.stop();
+});
+afterAll(async () => {
+  await broker.stop();
+});
+
+async function start(options?: StubRunOptions): Promise<StubRun> {
+  const run = await StubRun.start(broker, options);
+  running.push(run);
+  return run;
+}
+
+/** Groups that the log says were trained, in order, as often as it says so. */
+async function trainedIn(run: StubRun): Promise<readonly string[]> {
+  return (await run.said()).flatMap((event) => (event.type === "group.trained" ? [event.data.group] : []));
+}
+
+test("a run is trained group by group, sampled with the weights that the plan says, and says what came of it", async () => {
+  const run = await start();
+  const { groups, version, weightsDigest } = await run.finish();
+  expect(groups.map(({ group }) => group)).toEqual(planned);
+  expect(groups.map((group) => group.version)).toEqual([1, 2, 3, 4]);
+  expect(groups.flatMap(({ episodes }) => episodes.map(({ rollout }) => rollout))).toEqual(rollouts);
+  expect(version).toBe(4);
+  expect(weightsDigest).toBe(undisturbed);
+  expect(run.episodes.dispatched).toEqual(rollouts.map((rollout) => `${rollout}/0`));
+  const versions = (await run.said()).flatMap((event) =>
+    event.type === "policy.published" ? [event.data.version] : [],
+  );
+  expect(versions).toEqual([0, 1, 2, 3, 4]);
+  expect(readdirSync(run.stateDir).toSorted()).toEqual(["final.json", "state.json"]);
+  expect((await run.commanded()).at(-1)).toBe("release");
+  await run.finish();
+  expect(await trainedIn(run)).toEqual(planned);
+});
+
+const dispatched = saying("log.environment", "episode.opened");
+const ended = saying("result");
+const published = saying("log.trainer", '"policy.published"');
+const commanded = saying("cmd.checkpoint");
+const captured = saying("control", "checkpoint.captured");
+const saved = saying("log.trainer", '"checkpointId":"c');
+
+test.each([
+  ["its first policy, its first dispatch and its first result", [published, dispatched, ended]],
+  ["training a group", planned.map((group) => saying("log.trainer", `"group":"${group}"`))],
+  [
+    "commanding a checkpoint, its cut, its outcome and its publication",
+    [commanded, captured, saying("outcome"), saved],
+  ],
+  [
+    "releasing",
+    [saying("cmd.release"), saying("control", "checkpoint.releasing"), saying("control", "checkpoint.released")],
+  ],
+])("[F2] [L12] killed at %s it goes on in place: nothing is lost, nothing trained twice", async (_, points) => {
+  const run = await start();
+  for (const point of points) await run.killAt(point);
+  const { groups, weightsDigest } = await run.finish();
+  expect(groups.map(({ group }) => group)).toEqual(planned);
+  expect(weightsDigest).toBe(undisturbed);
+  expect(await trainedIn(run)).toEqual(planned);
+  expect((await run.opened()).toSorted()).toEqual(rollouts.map((rollout) => `${rollout}/0`));
+});
+
+test("[F2] [L12] a trainer that has lost its folder finds everything in the log", async () => {
+  const run = await start();
+  await run.killAt(saying("log.trainer", '"group":"g2"'));
+  for (const name of readdirSync(run.stateDir)) rmSync(join(run.stateDir, name));
+  expect((await run.finish()).weightsDigest).toBe(undisturbed);
+  expect(await trainedIn(run)).toEqual(planned);
+});
+
+test("[F2] the broker is killed while a group is on its way, and the run goes on", async () => {
+  const run = await start();
+  const ending = run.finish();
+  await run.seen(ended);
+  await broker.kill();
+  await broker.restart();
+  expect((await ending).weightsDigest).toBe(undisturbed);
+  expect(await trainedIn(run)).toEqual(planned);
+});
+
+test("[F7] an episode that fails is an outcome of its own: its group is trained without it", async () => {
+  const run = await start({ failing: new Set(["g0-r1", "g2-r0", "g2-r1"]) });
+  const { groups } = await run.finish();
+  expect(groups.map(({ group }) => group)).toEqual(planned);
+  const failed = groups.flatMap(({ episodes }) => episodes.filter(({ status }) => status === "failed"));
+  expect(failed.map(({ rollout, reward }) => ({ rollout, reward }))).toEqual([
+    { rollout: "g0-r1", reward: null },
+    { rollout: "g2-r0", reward: null },
+    { rollout: "g2-r1", reward: null },
+  ]);
+  expect(await run.commanded()).not.toContain("retire");
+});
+
+test("[A9] an episode whose row lacks what was staged runs again, and the weights come out the same", async () => {
+  const run = await start({ torn: new Set(["g0-r1/0", "g1-r0/0", "g1-r0/1"]) });
+  const { groups, weightsDigest } = await run.finish();
+  const attempts = groups.flatMap(({ episodes }) => episodes.map(({ rollout, attempt }) => `${rollout}/${attempt}`));
+  expect(attempts.filter((episode) => !episode.endsWith("/0"))).toEqual(["g0-r1/1", "g1-r0/2"]);
+  expect(weightsDigest).toBe(undisturbed);
+});
+
+test("[A9] a rollout whose rows are never complete stops the run, and says where to look", async () => {
+  const torn = new Set(Array.from({ length: 10 }, (_, attempt) => `g0-r0/${attempt}`));
+  const run = await start({ torn });
+  expect(await run.train()).toBe(1);
+  expect(run.output).toContain("look at the model server");
+});
+
+test("[L1] a second trainer fences the first, and finishes the run", async () => {
+  const run = await start();
+  const first = run.train();
+  await run.seen(dispatched);
+  expect((await run.finish()).weightsDigest).toBe(undisturbed);
+  expect(await first).toBe(3);
+  expect(await trainedIn(run)).toEqual(planned);
+});
+
+test("a checkpoint that is not ready in time is skipped, and the run goes on", async () => {
+  const run = await start();
+  run.coordinator.failures.set("checkpoint", [{ code: "deadline_exceeded", message: "c1 is not ready" }]);
+  expect((await run.finish()).weightsDigest).toBe(undisturbed);
+  expect(run.output).toContain("checkpoint skipped");
+});
+
+test("a checkpoint that finds an invariant broken stops the run", async () => {
+  const run = await start();
+  const message = "agent and model do not agree about a call";
+  run.coordinator.failures.set("checkpoint", [{ code: "invalid_checkpoint_state", message }]);
+  expect(await run.train()).toBe(1);
+  expect(run.output).toContain(message);
+});
+
+test("the state of another run is refused, with what differs", async () => {
+  const run = await start();
+  await run.killAt(ended);
+  expect(await run.train({ HOLDPOINT_SEED: "2" })).toBe(2);
+  expect(run.output).toContain("seed is 1, expected 2");
+});
+
+test("wrong settings are refused, all at once", async () => {
+  const run = await start();
+  expect(await run.train({ HOLDPOINT_STATE_DIR: "here", HOLDPOINT_SIBLINGS: "1" })).toBe(2);
+  expect(run.output).toContain("HOLDPOINT_STATE_DIR");
+  expect(run.output).toContain("HOLDPOINT_SIBLINGS");
+});
