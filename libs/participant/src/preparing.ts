@@ -1,7 +1,7 @@
 /** The ask to prepare: admission has closed with it; waits for what is not at a boundary, and says what a checkpoint can hold. */
 import type { Ask } from "@holdpoint/checkpoint";
 import { type Blocker, type Episode, maxNamedBlockers } from "@holdpoint/schemas";
-import type { Session, SessionEvent } from "@holdpoint/session";
+import { isAtBoundary, type Session, type SessionEvent } from "@holdpoint/session";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
 import { problemOf } from "./rpc-server.ts";
@@ -31,7 +31,7 @@ export function blockersOf<State, Own extends SessionEvent>(participant: Partici
   if (participant.spec.mode === "restart_only") return [];
   const running = participant.sessions
     .all()
-    .filter((session) => session.status.work === "running" && isCapturable(participant, session))
+    .filter((session) => !isAtBoundary(session.status) && isCapturable(participant, session))
     .map((session) => ({ ...episodeOf(session), reason: "running", sinceMs: participant.clock.nowMs() }));
   const hooked = participant.hooks.blockers?.() ?? [];
   return [...running, ...participant.admission.blockers(), ...hooked].filter(

@@ -9,23 +9,6 @@
  */
 import { createMachine, initialTransition, transition } from "xstate";
 
-const moves = [
-  "session.seeded",
-  "activation.started",
-  "call.requested",
-  "call.received",
-  "tool.returned",
-  "activation.ended",
-  "session.parked",
-  "session.unparked",
-  "session.restart_marked",
-  "session.closed",
-  "session.retired",
-] as const;
-
-/** An event that moves a session. */
-export type Move = (typeof moves)[number];
-
 export const sessionMachine = createMachine({
   id: "session",
   type: "parallel",
@@ -42,6 +25,7 @@ export const sessionMachine = createMachine({
         /** Awaits a model response, or is about to ask for one. */
         at_boundary: {
           on: {
+            "activation.started": "running",
             "call.received": "running",
             "tool.returned": "running",
             "session.parked": "parked",
@@ -49,7 +33,7 @@ export const sessionMachine = createMachine({
           },
         },
         /** A checkpoint is open and the work stands at a boundary until it is let go on. */
-        parked: { on: { "session.unparked": "at_boundary", "session.seeded": "parked" } },
+        parked: { on: { "session.unparked": "at_boundary" } },
         closed: {},
       },
     },
@@ -81,7 +65,7 @@ function statusOf(snapshot: Snapshot): SessionStatus {
   return { work, restart: snapshot.matches({ capture: "restart" }) };
 }
 
-function keyOf({ work, restart }: SessionStatus): string {
+function nameOf({ work, restart }: SessionStatus): string {
   return restart ? `${work}+restart` : work;
 }
 
@@ -90,12 +74,12 @@ function tabulate(): { readonly start: Entry; readonly entries: ReadonlyMap<stri
   const entries = new Map<string, Entry>();
   const visit = (snapshot: Snapshot): Entry => {
     const status = statusOf(snapshot);
-    const known = entries.get(keyOf(status));
+    const known = entries.get(nameOf(status));
     if (known !== undefined) return known;
     const next = new Map<string, Entry>();
     const entry = { status, next };
-    entries.set(keyOf(status), entry);
-    for (const type of moves) next.set(type, visit(transition(sessionMachine, snapshot, { type })[0]));
+    entries.set(nameOf(status), entry);
+    for (const type of sessionMachine.events) next.set(type, visit(transition(sessionMachine, snapshot, { type })[0]));
     return entry;
   };
   const [initial] = initialTransition(sessionMachine);
@@ -108,7 +92,7 @@ export const initialStatus: SessionStatus = start.status;
 
 /** The status after an event of this type; types that move no session leave it as it is. */
 export function moved(status: SessionStatus, type: string): SessionStatus {
-  return entries.get(keyOf(status))?.next.get(type)?.status ?? status;
+  return entries.get(nameOf(status))?.next.get(type)?.status ?? status;
 }
 
 /** Whether a checkpoint may be taken with the session where it is. */
@@ -117,7 +101,7 @@ export function isAtBoundary({ work, restart }: SessionStatus): boolean {
 }
 
 function named({ next }: Entry): ReadonlyMap<string, string> {
-  return new Map([...next].map(([move, entry]) => [move, keyOf(entry.status)]));
+  return new Map([...next].map(([move, entry]) => [move, nameOf(entry.status)]));
 }
 
 /** The table: each status by name, with the name that each move leads to. Printed into the docs. */

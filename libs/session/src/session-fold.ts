@@ -97,13 +97,24 @@ export class SessionFold<State, E extends SessionEvent> {
 
   /** Applies an event of the control subject. */
   applyControl({ event }: Recorded<ControlEvent>): void {
-    if (event.type === "participants.asked") {
-      if (event.data.operation === "capture" && event.data.checkpointId !== null) {
-        this.#fixed.set(event.data.checkpointId, new Map());
-      }
-    } else if (event.type === "restore.installed") this.#install(event.data.checkpointId);
-    else if (event.type === "restore.failed") this.#pending.delete(event.data.checkpointId);
-    else if (event.type === "checkpoint.releasing") this.#release(event.data.kept);
+    switch (event.type) {
+      case "participants.asked":
+        return this.#begin(event.data);
+      case "restore.installed":
+        return this.#install(event.data.checkpointId);
+      case "restore.failed":
+        return void this.#pending.delete(event.data.checkpointId);
+      case "checkpoint.releasing":
+        return this.#release(event.data.kept);
+      default:
+    }
+  }
+
+  /** A capture begins anew with each ask. What is restored counts for a restore that was asked for and is not over. */
+  #begin({ operation, checkpointId }: { readonly operation: string; readonly checkpointId: string | null }): void {
+    if (checkpointId === null) return;
+    if (operation === "capture") this.#fixed.set(checkpointId, new Map());
+    if (operation === "restore") this.#pending.set(checkpointId, new Map());
   }
 
   #evolve(episode: Episode, recorded: Recorded<E>): void {
@@ -152,11 +163,9 @@ export class SessionFold<State, E extends SessionEvent> {
     if (from === undefined || source === undefined || checkpointId === undefined) return;
     const origin = this.#fixed.get(source)?.get(keyOf({ rollout, attempt: from }));
     if (origin === undefined) return;
-    const pending = this.#pending.get(checkpointId) ?? new Map<string, Session<State>>();
     const status = moved(origin.status, "session.unparked");
     const restored = { ...origin, attempt, status, sequence, claimed: false, from: { attempt: from, source } };
-    pending.set(keyOf({ rollout, attempt }), restored);
-    this.#pending.set(checkpointId, pending);
+    this.#pending.get(checkpointId)?.set(keyOf({ rollout, attempt }), restored);
   }
 
   #install(restoreId: string): void {
