@@ -24,7 +24,7 @@ export interface Incoming {
   readonly subject: string;
   readonly data: Uint8Array;
   /** Answers a request; nothing happens where none was asked for. Lost while the connection is down: the asker asks again. */
-  respond(body: Payload): void;
+  readonly respond: (body: Payload) => void;
 }
 
 export interface Subscription {

@@ -40,11 +40,11 @@ export interface ResultInHand {
   /** How often it was handed out since the consumer was set to the cursor, this time included. */
   readonly deliveries: number;
   /** To be called when its effect is durable. Sent, not awaited: see 1. */
-  ack(): void;
+  readonly ack: () => void;
   /** It takes longer than usual. */
-  working(): void;
-  retry(delayMs: number): void;
-  terminate(reason: string): void;
+  readonly working: () => void;
+  readonly retry: (delayMs: number) => void;
+  readonly terminate: (reason: string) => void;
 }
 
 export interface ResultConsumer {

@@ -10,6 +10,7 @@ export class FaultyProxy {
   #losesAnswers = false;
   #answersLost = 0;
   #isDown = false;
+  #turnedAway = 0;
 
   private constructor(target: URL) {
     this.#target = target;
@@ -33,6 +34,11 @@ export class FaultyProxy {
   /** Pieces of what the server said, for the test to wait for. */
   get answersLost(): number {
     return this.#answersLost;
+  }
+
+  /** Connections that were tried while it was down. */
+  get turnedAway(): number {
+    return this.#turnedAway;
   }
 
   /** From here on, or from the answer on that holds `from`, the server hears everything, and nothing that it says arrives. */
@@ -70,6 +76,7 @@ export class FaultyProxy {
 
   #join(client: Socket): void {
     if (this.#isDown) {
+      this.#turnedAway += 1;
       client.destroy();
       return;
     }
