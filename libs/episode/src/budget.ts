@@ -12,6 +12,8 @@ export interface Span {
 }
 
 export interface Charge {
+  /** null: unbounded, and charged nothing. */
+  readonly budgetMs: number | null;
   /** What earlier samples have charged, over all attempts of this history. */
   readonly chargedMs: number;
   /** Since when nothing has been charged. */
@@ -19,7 +21,8 @@ export interface Charge {
 }
 
 /** The charge at `nowMs`, less the spans in which nobody worked. Spans may overlap and come in any order. */
-export function chargeAt({ chargedMs, sinceMs }: Charge, nowMs: number, suspended: readonly Span[]): number {
+export function chargeAt({ budgetMs, chargedMs, sinceMs }: Charge, nowMs: number, suspended: readonly Span[]): number {
+  if (budgetMs === null) return 0;
   const elapsedMs = Math.max(0, nowMs - sinceMs);
   return chargedMs + elapsedMs - coveredMs(suspended, { fromMs: sinceMs, toMs: nowMs });
 }

@@ -13,7 +13,6 @@ export interface EpisodeState extends Charge {
   readonly task: Content;
   readonly agent: string;
   readonly resources: string;
-  readonly budgetMs: number | null;
   readonly policyVersion: number;
   /** The latest bookmark; `none` before the first. */
   readonly stage: Stage | "none";

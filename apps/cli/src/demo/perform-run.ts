@@ -72,6 +72,9 @@ interface StageParts {
   readonly mark: string;
 }
 
+/** More than any rollout takes: charges are compared, and none runs out. An unbounded episode would be charged nothing. */
+const budgetMs = 3_600_000;
+
 class Stage {
   readonly exits: ProcessExit[] = [];
   readonly #options: RunOptions;
@@ -89,6 +92,7 @@ class Stage {
       HOLDPOINT_SEED: String(seed),
       HOLDPOINT_ROLLOUTS: String(rollouts),
       HOLDPOINT_CHECKPOINT_EVERY_MS: String(checkpointEveryMs),
+      HOLDPOINT_BUDGET_MS: String(budgetMs),
     };
     const onExit = (exit: ProcessExit) => this.#exited(exit);
     this.#processes = new RunProcesses({
