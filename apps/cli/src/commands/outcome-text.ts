@@ -13,7 +13,7 @@ export function outcomeText(outcome: Outcome): string {
 }
 
 function resultLines(result: Result): readonly string[] {
-  const open = result.checkpointId === null ? "" : `, ${result.checkpointId} is open`;
+  const open = result.checkpointId === null || result.phase === "idle" ? "" : `, ${result.checkpointId} is open`;
   return [
     `  phase: ${result.phase}${open}`,
     ...(result.ready === undefined ? [] : [`  ready: ${result.ready ? "yes" : "no"}`]),
@@ -32,7 +32,7 @@ function participantLines({ participants = [], awaited = [] }: Result): readonly
   return [
     ...participants.map(({ role, instance, workers, mode, endpoint }) => {
       const at = endpoint === null ? "" : `, ${endpoint}`;
-      return `  ${role} ${instance}: ${mode}, ${workers.length} workers${at}`;
+      return `  ${role} ${instance}: ${mode}, ${counted(workers.length, "worker")}${at}`;
     }),
     ...awaited.map(({ role, instance, operation }) => `  awaited: ${role} ${instance} has to answer ${operation}`),
   ];
@@ -56,7 +56,8 @@ function checkpointLines(result: Result): readonly string[] {
     ...(restarts === undefined ? [] : [`  would start over: ${episodes(restarts)}`]),
     ...cuts.map((text) => `  cut: ${text}`),
     ...(holdings ?? []).map(
-      ({ role, instance, sessions, digest }) => `  ${role} ${instance}: ${sessions} sessions, ${digest.slice(0, 12)}`,
+      ({ role, instance, sessions, digest }) =>
+        `  ${role} ${instance}: ${counted(sessions, "session")}, ${digest.slice(0, 12)}`,
     ),
     ...instantLines({ prepared: preparedAtMs, captured: capturedAtMs, restorable: restorableAtMs }),
     ...(restorable === undefined ? [] : [`  restorable: ${listed(restorable)}`]),
@@ -76,6 +77,10 @@ function receiptLines({ receipt = [] }: Result): readonly string[] {
     ...(restarted.length === 0 ? [] : [`    starts over: ${episodes(restarted)}`]),
     ...leftOut.map(({ rollout, attempt, why }) => `    left out: ${rollout}/${attempt}: ${why}`),
   ]);
+}
+
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
 }
 
 function episodes(of: readonly Episode[]): string {
