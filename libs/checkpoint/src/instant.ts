@@ -1,10 +1,14 @@
-const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?Z$/;
+const pattern = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?Z$/;
 
-/** Epoch milliseconds of an ISO 8601 instant in UTC, or `NaN` where it is none. This package knows no platform's clock. */
+/**
+ * Epoch milliseconds of an ISO 8601 instant in UTC, cut off to whole ones; `NaN` where it is none. This package knows no
+ * platform's clock.
+ */
 export function instantMs(iso: string): number {
-  const [, year, month, day, hours, minutes, seconds = "0"] = pattern.exec(iso) ?? [];
+  const [, year, month, day, hours, minutes, seconds, fraction = ""] = pattern.exec(iso) ?? [];
   const days = daysSinceEpoch(Number(year), Number(month), Number(day));
-  return days * 86_400_000 + Number(hours) * 3_600_000 + Number(minutes) * 60_000 + Math.floor(Number(seconds) * 1000);
+  const wholeSeconds = ((days * 24 + Number(hours)) * 60 + Number(minutes)) * 60 + Number(seconds);
+  return wholeSeconds * 1000 + Number(fraction.padEnd(3, "0").slice(0, 3));
 }
 
 /** In the proleptic Gregorian calendar; the year is counted from March, so that the leap day is its last. */
