@@ -139,6 +139,32 @@ test("the time in which a process was down is not counted as worked", async () =
   expect((await only(stream)).workedMs).toBe(7000);
 });
 
+test("a downtime that shows only after the end was charged, and is counted as worked", async () => {
+  const { stream, episode } = await begun();
+  const lastAtMs = stream.nowMs;
+  await episode.call(0);
+  await episode.end(0);
+  const named = { role: "model", instance: "main", worker: "0", incarnation: "model-2", mode: "exported" };
+  const announced = { announcedSequence: 9, announcedAtMs: stream.nowMs, lastAtMs, endpoint: null };
+  await stream.say("control", { type: "participant.joined", data: { ...named, ...announced } });
+
+  expect((await only(stream)).workedMs).toBe(6000);
+});
+
+test("an attempt that was left counts up to its last sample, and its replacement from when it was opened", async () => {
+  const { stream, episode } = await begun();
+  await stream.say("environment", { type: "episode.charged", data: { ...episode.episode, chargedMs: 2000 } });
+  const cut = await checkpoint(stream, "c1", [episode.episode]);
+  stream.nowMs += 60_000;
+  await restore(stream, { source: "c1", cut, assignments: [{ rollout: "g0-r0", from: 0, to: 1 }] });
+  episode.attempt = 1;
+  await episode.open();
+  await episode.call(0);
+  await episode.end(0);
+
+  expect((await only(stream)).workedMs).toBe(2000 + 5000);
+});
+
 test("a checkpoint tells its cut, its scope, and when work was let go on", async () => {
   const { stream, episode } = await begun();
   const cut = await checkpoint(stream, "c1", [episode.episode]);

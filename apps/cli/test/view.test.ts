@@ -8,7 +8,7 @@ const none: Progress = {
   opened: 0,
   finished: 0,
   checkpoints: 0,
-  holdingCheckpoints: 0,
+  restorable: 0,
   restores: 0,
   groups: 0,
   isClosed: false,

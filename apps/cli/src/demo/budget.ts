@@ -1,78 +1,97 @@
 /**
- * What an episode's history has charged to its budget, summed from the log alone: along its path, the time from the opening of
- * each attempt to where the next one leaves it, less what was parked, what passed between the last word of a dead process and
- * the first of its successor, and what passed while the broker was away.
+ * What an episode's history has charged to its budget, summed from the log alone: along its path, from the opening of each
+ * attempt to where the next one leaves it, less what was parked, what passed between the last word of a dead process and the
+ * first of its successor, and what passed while the broker was away.
+ *
+ * A charge is fixed by each sample at a cut and by the end of the episode. So each stretch between two of them is judged by what
+ * the log showed when it ended: that a process was down is known once its successor is there.
  */
 import { coveredMs, type Span } from "@holdpoint/episode";
-import type { Path, Recorded } from "@holdpoint/eventsourcing";
-import type { ControlEvent } from "@holdpoint/schemas";
+import type { Path, Recorded, Segment } from "@holdpoint/eventsourcing";
 import type { History } from "./history.ts";
 import type { RolloutHistory } from "./rollout-history.ts";
 
 export function workedMs(path: Path, part: RolloutHistory, history: History): number {
-  const down = [...downtimes(history.control), ...outages(history)];
-  let total = 0;
-  for (const { attempt, upTo } of path) {
-    const leftAtMs = Number.isFinite(upTo) ? timeAt(history.control, upTo) : undefined;
-    const window = windowOf(part, attempt, leftAtMs);
-    if (window === undefined) continue;
-    const idle = [...down, ...parkedSpans(part, attempt, window.toMs)];
-    total += Math.max(0, window.toMs - window.fromMs) - coveredMs(idle, window);
-  }
-  return total;
+  const idle = [...downtimes(history), ...outages(history)];
+  const stretches = path.flatMap((segment) => stretchesOf(part, segment));
+  return stretches
+    .map((stretch) => lengthOf(stretch) - coveredMs(known([...idle, ...parkings(part, stretch)], stretch), stretch))
+    .reduce((total, worked) => total + worked, 0);
 }
 
-/** When processes of the run were down, on the clock of the stream. */
-export function downtimes(control: History["control"]): readonly Span[] {
-  return control.flatMap(({ event }) =>
+/** A span, and the sequence from which on the log shows it. */
+interface Shown extends Span {
+  readonly sequence: number;
+}
+
+/** Between two fixings of the charge; `sequence` is that of the latter. */
+interface Stretch extends Shown {
+  readonly attempt: number;
+}
+
+function lengthOf({ fromMs, toMs }: Span): number {
+  return Math.max(0, toMs - fromMs);
+}
+
+function known(spans: readonly Shown[], { sequence }: Stretch): readonly Span[] {
+  return spans.filter((span) => span.sequence <= sequence);
+}
+
+/** When processes of the run were down. */
+function downtimes({ control }: History): readonly Shown[] {
+  return control.flatMap(({ event, sequence }) =>
     event.type === "participant.joined" && event.data.lastAtMs !== null
-      ? [{ fromMs: event.data.lastAtMs, toMs: event.data.announcedAtMs }]
+      ? [{ fromMs: event.data.lastAtMs, toMs: event.data.announcedAtMs, sequence }]
       : [],
   );
 }
 
 /** When the broker was away, as the environment noticed it. */
-function outages({ environment }: History): readonly Span[] {
-  return environment.flatMap(({ event, timeMs }) =>
-    event.type === "participant.reconnected" ? [{ fromMs: event.data.lastAtMs, toMs: timeMs }] : [],
+function outages({ environment }: History): readonly Shown[] {
+  return environment.flatMap(({ event, sequence, timeMs }) =>
+    event.type === "participant.reconnected" ? [{ fromMs: event.data.lastAtMs, toMs: timeMs, sequence }] : [],
   );
 }
 
-/**
- * From the opening of an attempt to `leftAtMs`, where its replacement left it; else to its verdict, after which only cleanup
- * follows; else to its end.
- */
-function windowOf(part: RolloutHistory, attempt: number, leftAtMs: number | undefined): Span | undefined {
-  const own = part.environment.filter(({ event }) => "attempt" in event.data && event.data.attempt === attempt);
+/** Of one attempt, up to its last sample on the path; of the last attempt, up to the verdict, after which only cleanup follows. */
+function stretchesOf(part: RolloutHistory, { attempt, upTo }: Segment): readonly Stretch[] {
+  const own = part.environment.filter(
+    ({ event, sequence }) => "attempt" in event.data && event.data.attempt === attempt && sequence <= upTo,
+  );
   const opened = own.find(({ event }) => event.type === "episode.opened");
+  const samples = own.filter(({ event }) => event.type === "episode.charged");
+  const marks = [opened, ...samples, Number.isFinite(upTo) ? undefined : endAfter(own, samples.at(-1)?.sequence ?? 0)];
+  const there = marks.filter((mark) => mark !== undefined);
+  return there.slice(1).map(({ timeMs, sequence }, at) => {
+    return { attempt, fromMs: there[at]?.timeMs ?? timeMs, toMs: timeMs, sequence };
+  });
+}
+
+type Own = RolloutHistory["environment"];
+
+function endAfter(own: Own, sample: number): Own[number] | undefined {
   const judged = own.find(({ event }) => event.type === "episode.bookmarked" && event.data.stage === "return");
-  const ended = own.find(({ event }) => event.type === "episode.ended");
-  const toMs = leftAtMs ?? judged?.timeMs ?? ended?.timeMs;
-  return opened === undefined || toMs === undefined ? undefined : { fromMs: opened.timeMs, toMs };
+  if (judged !== undefined && judged.sequence > sample) return judged;
+  return own.find(({ event }) => event.type === "episode.ended");
 }
 
-/** When the control event at `sequence`, or the last before it, was appended. */
-function timeAt(control: readonly Recorded<ControlEvent>[], sequence: number): number | undefined {
-  return control.findLast((record) => record.sequence <= sequence)?.timeMs;
+function parkings(part: RolloutHistory, stretch: Stretch): readonly Shown[] {
+  return [...parkedIn(part.environment, stretch), ...parkedIn(part.agent, stretch)];
 }
 
-function parkedSpans(part: RolloutHistory, attempt: number, endMs: number): readonly Span[] {
-  return [...parkedIn(part.environment, attempt, endMs), ...parkedIn(part.agent, attempt, endMs)];
-}
-
+/** Shown from its beginning on; one that has not ended ends with the stretch. */
 function parkedIn(
   records: readonly Recorded<{ readonly type: string; readonly data: object }>[],
-  attempt: number,
-  endMs: number,
-): readonly Span[] {
-  const spans: Span[] = [];
-  let sinceMs: number | undefined;
-  for (const { event, timeMs } of records) {
+  { attempt, toMs }: Stretch,
+): readonly Shown[] {
+  const spans: Shown[] = [];
+  let since: Shown | undefined;
+  for (const { event, timeMs, sequence } of records) {
     if (!("attempt" in event.data) || event.data.attempt !== attempt) continue;
-    if (event.type === "session.parked") sinceMs ??= timeMs;
-    if (event.type !== "session.unparked" || sinceMs === undefined) continue;
-    spans.push({ fromMs: sinceMs, toMs: timeMs });
-    sinceMs = undefined;
+    if (event.type === "session.parked") since ??= { fromMs: timeMs, toMs, sequence };
+    if (event.type !== "session.unparked" || since === undefined) continue;
+    spans.push({ ...since, toMs: timeMs });
+    since = undefined;
   }
-  return sinceMs === undefined ? spans : [...spans, { fromMs: sinceMs, toMs: endMs }];
+  return since === undefined ? spans : [...spans, since];
 }

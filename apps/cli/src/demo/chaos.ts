@@ -2,7 +2,7 @@
 import type { RunningBroker } from "@holdpoint/broker";
 import { setTimeout as pause } from "node:timers/promises";
 import { processNames, type ProcessName, type RunProcesses } from "../run/run-processes.ts";
-import type { ProgressFold } from "./progress.ts";
+import type { Progress, ProgressFold } from "./progress.ts";
 import type { KillFacts } from "./record.ts";
 import type { PlannedKill, Victim } from "./schedule.ts";
 
@@ -49,10 +49,13 @@ export class Chaos {
 
   async #isDue({ victim, afterCalls, delayMs }: PlannedKill): Promise<boolean> {
     const { progress, over } = this.#options;
-    const isTime = victim === "everything" ? hasSomethingToRestore : () => true;
+    const isTime = ({ calls, restorable }: Progress) =>
+      calls >= afterCalls && (victim !== "everything" || restorable > 0);
     try {
-      await progress.until((now) => now.calls >= afterCalls && isTime(now), over);
-      await pause(delayMs, undefined, { signal: over });
+      do {
+        await progress.until(isTime, over);
+        await pause(delayMs, undefined, { signal: over });
+      } while (!isTime(progress.now));
       return true;
     } catch {
       return false;
@@ -90,8 +93,4 @@ export class Chaos {
     const process = this.#options.processes.of(name);
     if (!process.isRunning) await process.start(this.extraFor(name));
   }
-}
-
-function hasSomethingToRestore({ holdingCheckpoints }: { readonly holdingCheckpoints: number }): boolean {
-  return holdingCheckpoints > 0;
 }

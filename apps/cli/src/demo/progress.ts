@@ -8,9 +8,10 @@ export interface Progress {
   readonly tools: number;
   readonly opened: number;
   readonly finished: number;
-  /** Committed, and those of them that hold live episodes. */
+  /** Committed. */
   readonly checkpoints: number;
-  readonly holdingCheckpoints: number;
+  /** Rollouts that the latest committed checkpoint holds and that have not finished. */
+  readonly restorable: number;
   readonly restores: number;
   readonly groups: number;
   /** Whether admission is closed for a checkpoint or a restore. */
@@ -31,7 +32,7 @@ export class ProgressFold {
   #calls = 0;
   #tools = 0;
   #checkpoints = 0;
-  #holdingCheckpoints = 0;
+  #held: readonly string[] = [];
   #restores = 0;
   #isClosed = false;
   readonly #opened = new Set<string>();
@@ -46,7 +47,7 @@ export class ProgressFold {
       opened: this.#opened.size,
       finished: this.#finished.size,
       checkpoints: this.#checkpoints,
-      holdingCheckpoints: this.#holdingCheckpoints,
+      restorable: this.#held.filter((rollout) => !this.#finished.has(rollout)).length,
       restores: this.#restores,
       groups: this.#groups.size,
       isClosed: this.#isClosed,
@@ -91,7 +92,7 @@ export class ProgressFold {
     else if (event.type === "restore.installed") this.#restores += 1;
     else if (event.type === "checkpoint.committed") {
       this.#checkpoints += 1;
-      if (event.data.scope.length > 0) this.#holdingCheckpoints += 1;
+      this.#held = event.data.scope.map(({ rollout }) => rollout);
     }
   }
 

@@ -31,7 +31,7 @@ const nothing: Progress = {
   opened: 0,
   finished: 0,
   checkpoints: 0,
-  holdingCheckpoints: 0,
+  restorable: 0,
   restores: 0,
   groups: 0,
   isClosed: false,
