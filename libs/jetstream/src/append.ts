@@ -67,8 +67,8 @@ export class Appender {
       const own = await this.#findOwn(drafts, signal);
       if (own !== undefined) return this.#done(own);
       if (answer.type === "moved") return { stored: false };
-      const silent = performance.now() - start > silenceMs;
-      if (answer.refused || silent) this.#report(answer.refused ? answer.why : `no acknowledgement: ${answer.why}`);
+      if (answer.refused) this.#report(answer.why);
+      else if (performance.now() - start > silenceMs) this.#report(silence(this.#stream));
       await backOff(this.#connection, tries, doing, signal);
     }
   }
@@ -156,6 +156,12 @@ export async function fetchMessage(
   const ask = () => manager.streams.getMessage(stream, query);
   const found = await persist(connection, `reading from ${stream}`, ask, signal);
   return found === null ? undefined : fetched(found);
+}
+
+/** A server that could not write, such as on a full disk, is silent from then on, and also when there is room again. */
+function silence(stream: string): string {
+  const cause = "it is overloaded, or could not write to its disk: then its log says so, and it has to be restarted";
+  return `the broker has not acknowledged an append to ${stream} for ${silenceMs / 1000} s: ${cause} once there is room`;
 }
 
 function check({ subject, expected, messageId }: Draft): void {

@@ -1,6 +1,6 @@
 /** A consumer of its own for each read and each life of a tail, behind what was delivered before. */
 import type { StoredMessage } from "@holdpoint/eventsourcing";
-import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream";
+import { AckPolicy, type ConsumerInfo, DeliverPolicy } from "@nats-io/jetstream";
 import { nuid } from "nats";
 import { type Connection, internals } from "./connection.ts";
 import { DeliveredMessage } from "./message.ts";
@@ -29,13 +29,13 @@ export async function feed(
   take: (message: StoredMessage) => boolean,
 ): Promise<PullEnd> {
   const { stream, untilExhausted, wanted, signal } = options;
-  const consumer = `hp_${nuid.next()}`;
+  const consumer = new FeedConsumer(connection, options);
   let next = 1;
   let skipped = false;
   try {
-    const pending = await createConsumer(connection, consumer, options);
+    const pending = await consumer.create();
     if (untilExhausted && pending === 0) return { type: "stopped" };
-    const pullOptions = { stream, consumer, ...(wanted && { wanted }), ...(signal && { signal }) };
+    const pullOptions = { stream, consumer: consumer.name, ...(wanted && { wanted }), ...(signal && { signal }) };
     const end = await pull(connection, pullOptions, (message, delivery) => {
       skipped = delivery.consumerSequence !== next++;
       if (skipped) return false;
@@ -43,20 +43,48 @@ export async function feed(
     });
     return skipped ? { type: "lost", why: "a delivery was lost" } : end;
   } finally {
-    deleteConsumer(connection, stream, consumer);
+    void consumer.delete();
   }
 }
 
-/** @returns how many messages it has to deliver, as of now */
-async function createConsumer(
-  connection: Connection,
-  name: string,
-  { stream, from, subjects, signal }: FeedOptions,
-): Promise<number> {
-  const { manager } = internals(connection);
-  const add = () =>
-    manager.consumers.add(stream, {
-      name,
+class FeedConsumer {
+  readonly name = `hp_${nuid.next()}`;
+  readonly #connection: Connection;
+  readonly #options: FeedOptions;
+  /** Settles when the server has answered the latest creation, also where nobody waits for that any more. */
+  #creating: Promise<unknown> = Promise.resolve();
+
+  constructor(connection: Connection, options: FeedOptions) {
+    this.#connection = connection;
+    this.#options = options;
+  }
+
+  /** @returns how many messages it has to deliver, as of now */
+  async create(): Promise<number> {
+    const { stream, signal } = this.#options;
+    const add = () => {
+      const adding = this.#add();
+      this.#creating = adding;
+      return adding;
+    };
+    return (await persist(this.#connection, `reading from ${stream}`, add, signal)).num_pending;
+  }
+
+  /** Not to be waited for: the server removes it by itself too. */
+  async delete(): Promise<void> {
+    const { manager } = internals(this.#connection);
+    try {
+      await this.#creating;
+      if (this.#connection.isConnected) await manager.consumers.delete(this.#options.stream, this.name);
+    } catch {
+      // It was never made, is gone already, or will be.
+    }
+  }
+
+  #add(): Promise<ConsumerInfo> {
+    const { stream, from, subjects } = this.#options;
+    return internals(this.#connection).manager.consumers.add(stream, {
+      name: this.name,
       ack_policy: AckPolicy.None,
       deliver_policy: DeliverPolicy.StartSequence,
       opt_start_seq: from,
@@ -65,14 +93,5 @@ async function createConsumer(
       num_replicas: 1,
       inactive_threshold: inactiveMs * nanosPerMs,
     });
-  const info = await persist(connection, `reading from ${stream}`, add, signal);
-  return info.num_pending;
-}
-
-/** Also where it may never have been made. Not waited for: the server removes it by itself too. */
-function deleteConsumer(connection: Connection, stream: string, consumer: string): void {
-  if (!connection.isConnected) return;
-  internals(connection)
-    .manager.consumers.delete(stream, consumer)
-    .catch(() => undefined);
+  }
 }

@@ -16,7 +16,6 @@ export async function readRange(
   const { from = 1, upTo } = options;
   checkRange(from, upTo);
   if (upTo < from) return;
-  checkStream(await streamState(connection, stream), from, upTo);
   await new Reading(connection, stream, { ...options, from }, deliver).run();
 }
 
@@ -51,6 +50,7 @@ class Reading {
     const wanted = () => this.#upTo - this.#next + 1;
     let fruitless = 0;
     while (wanted() > 0) {
+      checkStream(await streamState(this.#connection, this.#stream), this.#next, this.#upTo);
       const before = this.#next;
       const end = await feed(this.#connection, { ...source, from: this.#next, wanted }, (message) =>
         this.#take(message),

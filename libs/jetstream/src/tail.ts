@@ -1,5 +1,7 @@
 /** Tails: every message once, in order, over restarts of the server. */
+import { HoldpointError } from "@holdpoint/errors";
 import type { StoredMessage, Tail, TailOptions } from "@holdpoint/eventsourcing";
+import { fetchMessage } from "./append.ts";
 import type { Connection } from "./connection.ts";
 import { feed } from "./feed.ts";
 import { backOff } from "./persist.ts";
@@ -23,6 +25,8 @@ class RunningTail implements Tail {
   readonly #deliver: (message: StoredMessage) => void;
   readonly #stopping = new AbortController();
   #last: number;
+  /** When the stream stored what was delivered last. */
+  #lastTimeMs: number | undefined;
   #ended: Promise<void> = Promise.resolve();
 
   constructor(
@@ -70,14 +74,14 @@ class RunningTail implements Tail {
     let state = first;
     let fruitless = 0;
     for (;;) {
-      this.#check(first, state);
+      await this.#check(first, state);
       const before = this.#last;
       const end = await feed(this.#connection, this.#options(), (message) => this.#take(message));
       if (end.type === "failed") throw end.error;
       if (signal.aborted) return;
       fruitless = this.#last > before ? 0 : fruitless + 1;
       await backOff(this.#connection, fruitless, `following ${this.#stream}`, signal);
-      state = await streamState(this.#connection, this.#stream, signal);
+      state = await this.#stateAgain();
     }
   }
 
@@ -89,15 +93,34 @@ class RunningTail implements Tail {
   #take(message: StoredMessage): boolean {
     this.#deliver(message);
     this.#last = message.sequence;
+    this.#lastTimeMs = message.timeMs;
     return true;
   }
 
-  #check(first: StreamState, now: StreamState): void {
+  async #stateAgain(): Promise<StreamState> {
+    try {
+      return await streamState(this.#connection, this.#stream, this.#stopping.signal);
+    } catch (error) {
+      if (!HoldpointError.is(error, "not_found")) throw error;
+      throw damaged(this.#stream, "is gone", { seen: this.#last });
+    }
+  }
+
+  /** Whether what was delivered last is still there: a server that was damaged gives its sequence to another message. */
+  async #check(first: StreamState, now: StreamState): Promise<void> {
     const { created, last } = now;
-    if (created === first.created && last >= this.#last) return;
+    const same = created === first.created && last >= this.#last && (await this.#hasLast());
+    if (same) return;
     throw damaged(this.#stream, "is not the one that it was: it was rolled back or made anew", {
       last,
       seen: this.#last,
     });
+  }
+
+  async #hasLast(): Promise<boolean> {
+    if (this.#lastTimeMs === undefined) return true;
+    const { signal } = this.#stopping;
+    const found = await fetchMessage(this.#connection, this.#stream, { seq: this.#last }, signal);
+    return found?.timeMs === this.#lastTimeMs;
   }
 }

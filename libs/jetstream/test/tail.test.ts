@@ -1,7 +1,7 @@
 import { ensureStream, openLog } from "@holdpoint/jetstream";
-import { controlSubject } from "@holdpoint/schemas";
+import { controlSubject, streamName } from "@holdpoint/schemas";
 import { FaultyProxy, startTestBroker } from "@holdpoint/testing";
-import { rm } from "node:fs/promises";
+import { open as openFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 
@@ -15,15 +15,24 @@ afterAll(async () => {
 
 const patient = { timeout: 60_000, interval: 20 };
 
+/** Overwrites some bytes near the end of the file that holds the messages of `run`. */
+async function damage(run: string): Promise<void> {
+  const folder = join(broker.server.storeDir, "jetstream", "HOLDPOINT", "streams", streamName(run), "msgs");
+  const file = await openFile(join(folder, "1.blk"), "r+");
+  const { size } = await file.stat();
+  await file.write(Buffer.alloc(64, "A"), 0, 64, size - 500);
+  await file.close();
+}
+
 async function open(connection = coordinator) {
   const run = await broker.newRun();
   const subject = controlSubject(run);
   const log = openLog(connection, run);
   const writer = openLog(coordinator, run);
   /** Appends messages until the log ends at `upTo`. */
-  const fill = async (upTo: number) => {
+  const fill = async (upTo: number, name = "m") => {
     for (let sequence = await writer.lastSequence(); sequence < upTo; sequence++) {
-      await writer.append({ subject, body: "{}", messageId: `m${sequence}`, expected: { subject, sequence } });
+      await writer.append({ subject, body: "{}", messageId: `${name}${sequence}`, expected: { subject, sequence } });
     }
   };
   return { run, log, fill };
@@ -76,6 +85,23 @@ test("a tail ends with `unavailable` when its connection is closed", async () =>
   const tail = await log.tail({ from: 1 }, () => undefined);
   await connection.close();
   await expect(tail.ended).rejects.toMatchObject({ code: "unavailable" });
+});
+
+test("[L15] a tail notices that the server lost the end of its file, although others have written there since", async () => {
+  const { run, log, fill } = await open(await broker.connectAs("agent", proxy.url));
+  await fill(20);
+  const seen: number[] = [];
+  const tail = await log.tail({ from: 1 }, ({ sequence }) => seen.push(sequence));
+  await vi.waitFor(() => expect(seen).toHaveLength(20), patient);
+  proxy.goDown();
+  await broker.server.kill();
+  await damage(run);
+  await broker.server.restart();
+  expect(await openLog(coordinator, run).lastSequence()).toBeLessThan(20);
+  await fill(30, "other");
+  proxy.heal();
+  await expect(tail.ended).rejects.toMatchObject({ code: "invalid_checkpoint_state" });
+  expect(seen).toHaveLength(20);
 });
 
 test("[L15] a tail and a read notice that the stream was made anew under them", async () => {
