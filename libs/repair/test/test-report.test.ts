@@ -13,7 +13,7 @@ not ok 2 should be deeply equivalent
     at: Test.<anonymous> (/tmp/box-17/test/bool.js:151:4)
     stack: |-
       Error: should be deeply equivalent
-          at Test.assert [as _assert] (/work/node_modules/tape/index.js:548:48)
+          at Test.assert [as _assert] (/task/node_modules/tape/index.js:548:48)
           at module.exports (/tmp/box-17/index.js:44:9)
           at Test.<anonymous> (/tmp/box-17/test/bool.js:151:4)
   ...
@@ -31,7 +31,7 @@ not ok 4 plan != count
   ---
     expected: 2
     actual:   1
-    at: onExit (/work/node_modules/tape/index.js:197:9)
+    at: onExit (/task/node_modules/tape/index.js:197:9)
   ...
 ok 5 (unnamed assert)
 
@@ -52,7 +52,7 @@ TypeError: Cannot read properties of undefined (reading 'split')
     at Array.forEach (<anonymous>)
     at setArg (/tmp/box-17/index.js:125:15)
     at module.exports (/tmp/box-17/index.js:212:4)
-    at Test.run (/work/node_modules/tape/lib/index.js:151:28)
+    at Test.run (/task/node_modules/tape/lib/index.js:151:28)
 
 Node.js v24.21.0
 `;
