@@ -3,7 +3,8 @@ import type { Episode } from "@holdpoint/schemas";
 import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { patience, Run, type Server, someTask, waitingFor } from "./run.ts";
+import { patience } from "./processes.ts";
+import { Run, type Server, someTask, waitingFor } from "./run.ts";
 
 const episode = { rollout: "r", attempt: 0 };
 const other = { rollout: "other", attempt: 0 };

@@ -3,7 +3,8 @@ import { logSubject } from "@holdpoint/schemas";
 import { appendFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
-import { patience, Run, type ServerProcess, someTask, startProcess, waitingFor } from "./run.ts";
+import { patience, type ServerProcess, startProcess } from "./processes.ts";
+import { Run, someTask, waitingFor } from "./run.ts";
 import { Settings } from "../src/settings.ts";
 import { scratchFolder } from "./scratch.ts";
 

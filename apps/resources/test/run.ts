@@ -2,10 +2,9 @@
  * A run on a real broker, in which a test plays the coordinator and the environment, and the resources server is the real one:
  * in this process, or in one of its own that can be killed.
  */
-import { brokerEnvironment, type RunningBroker, startBroker } from "@holdpoint/broker";
 import { HoldpointError } from "@holdpoint/errors";
 import { decodeEvents, encodeEvents, type EventLog, eventSchema } from "@holdpoint/eventsourcing";
-import { type Connection, connectTo, ensureStream, openBlobs, openLog } from "@holdpoint/jetstream";
+import { type Connection, ensureStream, openBlobs, openLog } from "@holdpoint/jetstream";
 import { Participant, sha256 } from "@holdpoint/participant";
 import { packageNamed, type Task, taskOf } from "@holdpoint/repair";
 import { claimStateDir, dirProvider } from "@holdpoint/sandbox";
@@ -21,16 +20,15 @@ import {
   RpcReply,
   rpcSubject,
 } from "@holdpoint/schemas";
-import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { afterAll, afterEach, beforeAll, vi } from "vitest";
+import { vi } from "vitest";
 import * as z from "zod";
 import { openWorkshop, ownerOf } from "../src/opening.ts";
 import { repairKind } from "../src/repair-session.ts";
 import { serve } from "../src/server.ts";
+import { cleanups, connectAs, patience, type ServerProcess, startProcess } from "./processes.ts";
 import { scratchFolder } from "./scratch.ts";
 
 type Event = LogEventOf<"resources">;
@@ -38,21 +36,7 @@ type Ask = Extract<ControlEvent, { type: "participants.asked" }>["data"];
 type Answer = Extract<Event, { type: "participant.answered" }>["data"];
 
 const writer = { role: "resources", instance: "main", worker: "0" } as const;
-const main = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const schema = eventSchema(logEvents.resources);
-/** A bound against hanging, never a measure. */
-export const patience = { timeout: 60_000, interval: 5 };
-
-let broker: RunningBroker;
-const cleanups: (() => unknown)[] = [];
-
-beforeAll(async () => {
-  broker = await startBroker();
-});
-afterAll(() => broker.stop());
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
 
 const ExecutionLine = z.object({
   execution: z.string(),
@@ -317,35 +301,6 @@ export class Run {
 export interface Server {
   /** Without a goodbye, as a crash would. Harmless when repeated. */
   stop(): Promise<void>;
-}
-
-export interface ServerProcess {
-  readonly child: ChildProcess;
-  output(): string;
-  /** Resolves with the exit code once it has ended; null: killed. */
-  readonly exited: Promise<number | null>;
-}
-
-export function startProcess(env: Record<string, string>): ServerProcess {
-  const child = spawn(process.execPath, [main], {
-    env: { PATH: process.env["PATH"] ?? "", ...brokerEnvironment(broker, "resources"), ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const exited = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)));
-  cleanups.push(() => {
-    child.kill("SIGKILL");
-    return exited;
-  });
-  return { child, output: () => output, exited };
-}
-
-async function connectAs(user: "coordinator" | "environment" | "resources"): Promise<Connection> {
-  const { user: name, password } = broker.credentialsOf(user);
-  const connection = await connectTo({ url: broker.url, name: `test ${user}`, user: name, password });
-  cleanups.push(() => connection.close());
-  return connection;
 }
 
 /** A task of the workload: small packages run their tests in a tenth of a second. */

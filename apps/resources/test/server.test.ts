@@ -4,7 +4,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { installedPackage, shippedSource } from "../src/installed-package.ts";
-import { patience, Run, someTask, waitingFor } from "./run.ts";
+import { patience } from "./processes.ts";
+import { Run, someTask, waitingFor } from "./run.ts";
 
 const episode = { rollout: "r", attempt: 0 };
 
