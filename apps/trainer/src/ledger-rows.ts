@@ -46,14 +46,14 @@ export class RowReader {
   }
 }
 
-/** The rows of each of `episodes`, in their order, from what was said after `after` up to `upTo`. */
+/** The rows of each of `episodes`, in their order, from what was said from `from` up to `upTo`. */
 export async function readRows(
   { log, run, hash }: { readonly log: EventLog; readonly run: string; readonly hash: Hash },
   episodes: readonly EpisodePath[],
-  { after, upTo }: { readonly after: number; readonly upTo: number },
+  { from, upTo }: { readonly from: number; readonly upTo: number },
 ): Promise<readonly (readonly Row[])[]> {
   const readers = new Map(episodes.map(({ rollout, path }) => [rollout, new RowReader(path, hash)]));
-  await log.read({ from: after + 1, upTo, subjects: [filters.logsOf(run, "model")] }, (message) => {
+  await log.read({ from, upTo, subjects: [filters.logsOf(run, "model")] }, (message) => {
     for (const recorded of decodeEvents(message, modelEvents).events) {
       const { data } = recorded.event;
       if ("rollout" in data) readers.get(data.rollout)?.take(data.attempt, recorded);

@@ -20,6 +20,7 @@ export class RunView {
   readonly #latch = new Latch();
   readonly #control: string;
   readonly #opened = new Map<string, Set<number>>();
+  readonly #openedAt = new Map<string, number>();
   readonly #results: ResultMessage[] = [];
   readonly #trouble: (what: string) => void;
   #changes = 0;
@@ -76,6 +77,11 @@ export class RunView {
     return this.#opened.get(rollout)?.has(attempt) ?? false;
   }
 
+  /** The sequence at which the first attempt of the rollout was opened; 1 where none was. */
+  openedAt(rollout: string): number {
+    return this.#openedAt.get(rollout) ?? 1;
+  }
+
   /** Messages with results after `cursor`, in stream order. */
   resultsAfter(cursor: number): readonly ResultMessage[] {
     const at = this.#results.findLastIndex(({ sequence }) => sequence <= cursor);
@@ -106,7 +112,7 @@ export class RunView {
     for (const problem of problems) this.#trouble(problem);
     const results: EpisodeResult[] = [];
     for (const { event, sequence } of events) {
-      if (event.type === "episode.opened") this.#open(event.data);
+      if (event.type === "episode.opened") this.#open(event.data, sequence);
       else if (event.type === "episode.ended") results.push(EpisodeResult.parse({ ...event.data, sequence }));
     }
     if (results.length === 0) return;
@@ -114,7 +120,8 @@ export class RunView {
     this.#results.push({ sequence: message.sequence, anchor, results });
   }
 
-  #open({ rollout, attempt }: Episode): void {
+  #open({ rollout, attempt }: Episode, sequence: number): void {
+    if (!this.#openedAt.has(rollout)) this.#openedAt.set(rollout, sequence);
     const attempts = this.#opened.get(rollout) ?? new Set();
     this.#opened.set(rollout, attempts.add(attempt));
   }

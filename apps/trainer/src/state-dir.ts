@@ -51,7 +51,6 @@ export class StateDir {
   /** Makes the folder where it is missing. */
   static async open(path: string, incarnation: string): Promise<StateDir> {
     await mkdir(path, { recursive: true });
-    for (const name of await readdir(path)) if (name.endsWith(".tmp")) await rm(join(path, name), { force: true });
     return new StateDir(path, incarnation);
   }
 
@@ -96,8 +95,11 @@ export class StateDir {
     return this.#read(finalFile, Final);
   }
 
+  /** What processes that were killed have left half written goes too. */
   async saveFinal(final: Final): Promise<void> {
     await this.#write(finalFile, final);
+    const names = await readdir(this.#path);
+    for (const name of names) if (name.endsWith(".tmp")) await rm(join(this.#path, name), { force: true });
   }
 
   async removeFinal(): Promise<void> {

@@ -115,8 +115,3 @@ export function withGroup(
 export function isTrained({ groups }: TrainerState, rollout: string): boolean {
   return groups.some(({ episodes }) => episodes.some((episode) => episode.rollout === rollout));
 }
-
-/** The sequence after which everything lies that episodes under this policy version said. */
-export function publishedAfter({ groups }: TrainerState, policyVersion: number): number {
-  return groups[policyVersion - 1]?.cursor ?? 0;
-}

@@ -7,7 +7,7 @@ import type { TrainerContext } from "./context.ts";
 import { type Lesson, learnt, readLesson, teaching } from "./learn.ts";
 import { readRows } from "./ledger-rows.ts";
 import type { Step } from "./next-step.ts";
-import { publishedAfter, type TrainerState, withGroup } from "./state.ts";
+import { type TrainerState, withGroup } from "./state.ts";
 
 type TrainStep = Step & { readonly type: "train" };
 
@@ -29,8 +29,9 @@ export class Training {
    *
    * @throws HoldpointError `invalid_checkpoint_state` where a rollout turns out incomplete again and again
    */
-  async train(state: TrainerState, { group, results }: TrainStep): Promise<TrainerState | undefined> {
-    const lesson = await this.#lesson(state, { type: "train", group, results });
+  async train(state: TrainerState, step: TrainStep): Promise<TrainerState | undefined> {
+    const { group, results } = step;
+    const lesson = await this.#lesson(state, step);
     if (!lesson.complete) {
       await this.#giveUp(lesson);
       return undefined;
@@ -38,16 +39,16 @@ export class Training {
     return withGroup(state, { group: group.groupId, results, weights: learnt(state.weights, lesson.rollouts) });
   }
 
-  async #lesson(state: TrainerState, { group, results }: TrainStep): Promise<Lesson> {
+  async #lesson(state: TrainerState, { results }: TrainStep): Promise<Lesson> {
     const { log, run, view, blobs } = this.#context;
     const taught = teaching(results);
     if (taught.length === 0) return { complete: true, rollouts: [] };
     const paths = taught.map(({ rollout, attempt: at }) => {
       return { rollout, attempt: at, path: view.history.pathOf({ rollout, attempt: at }) };
     });
-    const after = publishedAfter(state, group.policyVersion);
+    const from = Math.min(...taught.map(({ rollout }) => view.openedAt(rollout)));
     const upTo = Math.max(...taught.map(({ sequence }) => sequence));
-    const rows = await readRows({ log, run, hash: sha256 }, paths, { after, upTo });
+    const rows = await readRows({ log, run, hash: sha256 }, paths, { from, upTo });
     const trajectories = taught.map((result, index) => ({ ...result, rows: rows[index] ?? [] }));
     return readLesson(blobs, trajectories, state.weights.length);
   }

@@ -128,10 +128,14 @@ test("[A9] a rollout whose rows are never complete stops the run, and says where
 });
 
 test("[L1] a second trainer fences the first, and finishes the run", async () => {
-  const run = await start();
+  const run = await start({ settings: { HOLDPOINT_CHECKPOINT_EVERY_MS: "0" } });
   const first = run.train();
   await run.seen(dispatched);
-  expect((await run.finish()).weightsDigest).toBe(undisturbed);
+  await run.episodes.close();
+  const second = run.finish();
+  await run.seen(saying("log.trainer", '"trainer.saved"'), 2);
+  run.episodes.open();
+  expect((await second).weightsDigest).toBe(undisturbed);
   expect(await first).toBe(3);
   expect(await trainedIn(run)).toEqual(planned);
 });

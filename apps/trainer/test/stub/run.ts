@@ -132,10 +132,14 @@ export class StubRun {
     if (code !== -1) throw new Error(`it was to be killed, and ended with ${code}\n${this.output}`);
   }
 
-  /** Returns once a message holds `condition`. */
-  async seen(condition: Condition): Promise<void> {
+  /** Returns once so many messages have held `condition`. */
+  async seen(condition: Condition, times = 1): Promise<void> {
+    let left = times;
     await new Promise<void>((resolve, reject) => {
-      this.log.tail({ from: 1 }, (message) => condition(message) && resolve()).catch(reject);
+      const look = (message: StoredMessage) => {
+        if (condition(message) && --left === 0) resolve();
+      };
+      this.log.tail({ from: 1 }, look).catch(reject);
     });
   }
 
