@@ -45,6 +45,7 @@ describe("a policy call", () => {
     await ask(url, { turn: 0 });
     const other = await ask(url, { turn: 0 }, bodyOf(1));
     expect(other).toMatchObject({ status: 409, code: "session_conflict" });
+    expect(other.message).toContain("was asked with another request before");
     expect(other.headers.get("x-should-retry")).toBe("false");
   });
 
