@@ -1,6 +1,8 @@
 import { phaseMachine, phaseTable } from "@holdpoint/checkpoint";
 import { Phase } from "@holdpoint/schemas";
 import { array, assert, constantFrom, property } from "fast-check";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createActor } from "xstate";
 
@@ -20,6 +22,15 @@ test("the phases lead where the protocol says, and resume leads back to idle fro
     "committed, checkpoint.resumed: idle",
     "restored, checkpoint.resumed: idle",
   ]);
+});
+
+test("the documentation shows the same table", () => {
+  const document = readFileSync(join(import.meta.dirname, "../../../docs/checkpoints.md"), "utf8");
+  const documented = [...document.matchAll(/^\| `(\w+)` +\| `([\w.]+)` +\| `(\w+)` +\|$/gm)].map((row) => row.slice(1));
+  const moves = [...phaseTable()].flatMap(([from, row]) =>
+    [...row].filter(([, to]) => to !== from).map(([event, to]) => [from, event, to]),
+  );
+  expect(documented).toEqual(moves);
 });
 
 test("the table knows every phase and every event", () => {
