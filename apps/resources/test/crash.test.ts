@@ -99,6 +99,35 @@ describe("a process that is killed", () => {
     expect(await run.restore("restore-1", "c1", cut, [episode])).toMatchObject({ sessions: 1 });
   });
 
+  test.each(["installed", "failed"] as const)(
+    "[L9] during a restore is followed by one that keeps the forks until that has %s, and then what it needs of them",
+    async (end) => {
+      const run = await Run.open();
+      const first = await run.spawn();
+      await run.seed(episode, someTask());
+      const cut = await run.checkpoint("c1", [episode]);
+      await run.retire(episode);
+      const order = { source: "c1", cut: { [run.log.stream]: cut }, assignments: [{ rollout: "r", from: 0, to: 1 }] };
+      const { data } = await run.beginRestore("x1", order);
+      const forks = run.sandboxes();
+      expect(forks).toHaveLength(1);
+      await killed(first);
+      mkdirSync(join(run.stateDir, "sandboxes", "box-nobody"));
+      await run.spawn();
+      await vi.waitFor(() => expect(run.sandboxes()).toEqual(forks), patience);
+      const problem = { code: "unavailable" as const, message: "the model is away" };
+      if (end === "installed") await run.control({ type: "restore.installed", data: { ...data, receipt: [] } });
+      else await run.control({ type: "restore.failed", data: { ...data, problem } });
+      await run.resume("x1");
+      const next = { rollout: "r", attempt: 1 };
+      const kept = end === "installed" ? forks : [];
+      await vi.waitFor(() => expect(run.sandboxes()).toEqual(kept), patience);
+      await run.seed(next, someTask());
+      expect(await run.tool(next, "0/0", "list_files")).toContain("index.js");
+      expect(run.sandboxes()).toHaveLength(1);
+    },
+  );
+
   test("leaves sandboxes and snapshots that nobody names: its successor says so in the log, and frees them alone", async () => {
     const run = await Run.open();
     const first = await run.spawn();

@@ -49,6 +49,12 @@ const ExecutionLine = z.object({
   at: z.iso.datetime(),
 });
 
+interface RestoreOrder {
+  readonly source: string;
+  readonly cut: Cut;
+  readonly assignments: Assignment[];
+}
+
 export class Run {
   readonly name: string;
   readonly stateDir: string;
@@ -142,20 +148,21 @@ export class Run {
     return this.restoreAs(checkpointId, { source, cut: position, assignments });
   }
 
-  async restoreAs(
-    checkpointId: string,
-    order: { readonly source: string; readonly cut: Cut; readonly assignments: Assignment[] },
-  ): Promise<Answer> {
-    const command = this.#command + 1;
-    await this.control({ type: "restore.started", data: { command, checkpointId, ...order } });
-    const { source } = order;
-    const answer = await this.asked("restore", { checkpointId, ...order });
+  async restoreAs(checkpointId: string, order: RestoreOrder): Promise<Answer> {
+    const { answer, data } = await this.beginRestore(checkpointId, order);
     const { problem } = answer;
-    if (problem === undefined) {
-      await this.control({ type: "restore.installed", data: { command, checkpointId, source, receipt: [] } });
-    } else await this.control({ type: "restore.failed", data: { command, checkpointId, source, problem } });
+    if (problem === undefined) await this.control({ type: "restore.installed", data: { ...data, receipt: [] } });
+    else await this.control({ type: "restore.failed", data: { ...data, problem } });
     await this.resume(checkpointId);
     return answer;
+  }
+
+  /** Up to the server's answer. @returns it, and what names the restore */
+  async beginRestore(checkpointId: string, order: RestoreOrder) {
+    const command = this.#command + 1;
+    await this.control({ type: "restore.started", data: { command, checkpointId, ...order } });
+    const answer = await this.asked("restore", { checkpointId, ...order });
+    return { answer, data: { command, checkpointId, source: order.source } };
   }
 
   async retire(...rollouts: Episode[]): Promise<Answer> {
