@@ -4,6 +4,7 @@ import { ClosingLine } from "./test/closing-line.ts";
 export default defineConfig({
   test: {
     include: ["**/test/**/*.test.ts"],
+    exclude: ["**/node_modules/**", "**/.stryker-tmp/**"],
     globalSetup: "./test/global-setup.ts",
     reporters: ["default", new ClosingLine()],
     // Tests run real brokers and processes on two shared cores: a bound against hanging, never a measure.

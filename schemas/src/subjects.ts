@@ -41,6 +41,16 @@ export function blobSubject(run: string, digest: string, part: number): string {
   return `hpb.${run}.${digest}.${part}`;
 }
 
+/** The stream of fold snapshots, which may be thrown away. */
+export function snapshotBucket(run: string): string {
+  return `HPF_${Token.parse(run)}`;
+}
+
+/** Where one part of the latest snapshot under `name` rests. */
+export function snapshotSubject(run: string, name: string, part: number): string {
+  return `hpf.${run}.${name}.${part}`;
+}
+
 export function commandSubject(run: string, operation: Operation): string {
   return `hp.${run}.cmd.${operation}`;
 }

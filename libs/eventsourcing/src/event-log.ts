@@ -112,3 +112,13 @@ export interface BlobStore {
   get(digest: string): Promise<string>;
   has(digest: string): Promise<boolean>;
 }
+
+/**
+ * Where snapshots of folds rest (L14): the latest of each name. An optimisation, and never trusted for more: what is missing,
+ * damaged, of another version or ahead of the log counts as none, and the log is folded from its start.
+ */
+export interface SnapshotStore {
+  save(name: string, bytes: Uint8Array): Promise<void>;
+  /** The latest that was saved whole; undefined where there is none. */
+  load(name: string): Promise<Uint8Array | undefined>;
+}

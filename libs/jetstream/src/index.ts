@@ -5,6 +5,7 @@ export { connectTo, type ConnectOptions } from "./connect.ts";
 export type { Connection, ConnectionStatus, Incoming, RequestOptions, Subscription } from "./connection.ts";
 export { type LogOptions, openLog } from "./log.ts";
 export { type CommandDraft, publishCommand } from "./publish-command.ts";
+export { openSnapshots } from "./snapshots.ts";
 export { ensureStream, type StreamOptions } from "./stream.ts";
 export { fullness, type PromiseOptions, streamPromise } from "./promise.ts";
 export { consumeResults, type ConsumeOptions, type ResultConsumer, type ResultInHand } from "./results.ts";

@@ -1,6 +1,6 @@
 /** The streams of a run: how they are made, and what of their settings the rules of the log rest on. */
 import { HoldpointError } from "@holdpoint/errors";
-import { blobBucket, streamName, streamSubjects } from "@holdpoint/schemas";
+import { blobBucket, snapshotBucket, streamName, streamSubjects } from "@holdpoint/schemas";
 import { DiscardPolicy, PersistMode, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import { type Connection, internals } from "./connection.ts";
 import { persist } from "./persist.ts";
@@ -17,6 +17,7 @@ export interface StreamOptions {
 }
 
 const gibibyte = 2 ** 30;
+const maxSnapshotBytes = 256 * 2 ** 20;
 const defaultMaxBytes = 4 * gibibyte;
 /** With less than this, give or take, no run of any length can be held. */
 const leastMaxBytes = gibibyte / 16;
@@ -59,6 +60,22 @@ function blobConfig(run: string, { maxBlobBytes = defaultMaxBytes, replicas = 1 
   return { ...kept(maxBlobBytes, replicas), name: blobBucket(run), subjects: [`hpb.${run}.>`] };
 }
 
+/** The latest snapshot of each fold, to be thrown away at will: nothing is promised of it. */
+function snapshotConfig(run: string, { replicas = 1 }: StreamOptions) {
+  return {
+    storage: StorageType.File,
+    discard: DiscardPolicy.Old,
+    max_bytes: maxSnapshotBytes,
+    max_msgs_per_subject: 1,
+    allow_direct: true,
+    num_replicas: replicas,
+    // a snapshot saved again under the same message id has to be stored again
+    duplicate_window: 100 * nanosPerMs,
+    name: snapshotBucket(run),
+    subjects: [`hpf.${run}.>`],
+  };
+}
+
 /**
  * Makes the streams of `run`, for its log and its blobs, or checks those that exist; a given maximum holds for these too.
  *
@@ -68,6 +85,8 @@ function blobConfig(run: string, { maxBlobBytes = defaultMaxBytes, replicas = 1 
 export async function ensureStream(connection: Connection, run: string, options: StreamOptions = {}): Promise<void> {
   await ensure(connection, logConfig(run, options), options.maxBytes, options);
   await ensure(connection, blobConfig(run, options), options.maxBlobBytes, options);
+  const snapshots = snapshotConfig(run, options);
+  if ((await existing(connection, snapshots.name)) === undefined) await create(connection, snapshots, true);
 }
 
 async function ensure(

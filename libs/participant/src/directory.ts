@@ -14,6 +14,11 @@ export interface Downtime extends ParticipantId {
   readonly toMs: number;
 }
 
+export interface SavedDirectory {
+  readonly members: ReadonlyMap<string, Member>;
+  readonly downtimes: readonly Downtime[];
+}
+
 export class Directory {
   readonly #members = new Map<string, Member>();
   readonly #downtimes: Downtime[] = [];
@@ -22,6 +27,17 @@ export class Directory {
   apply({ event }: Recorded<ControlEvent>): void {
     if (event.type === "participant.joined") this.#joined(event.data);
     if (event.type === "participant.left") this.#members.delete(keyOf(event.data));
+  }
+
+  /** Everything it holds, as plain values. */
+  save(): SavedDirectory {
+    return { members: this.#members, downtimes: this.#downtimes };
+  }
+
+  /** Takes over what `save` gave; for a directory that has applied nothing. */
+  load({ members, downtimes }: SavedDirectory): void {
+    for (const [key, member] of members) this.#members.set(key, member);
+    this.#downtimes.push(...downtimes);
   }
 
   /** The members of a role, oldest first. */

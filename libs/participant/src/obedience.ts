@@ -23,6 +23,8 @@ export class Obedience<State, Own extends SessionEvent> {
   readonly #participant: Participant<State, Own>;
   readonly #working = new Map<number, AbortController>();
   #busy = false;
+  /** An answer could not be appended: this process is fenced or closing, and obeys no more. */
+  #over = false;
 
   constructor(participant: Participant<State, Own>) {
     this.#participant = participant;
@@ -35,6 +37,7 @@ export class Obedience<State, Own extends SessionEvent> {
     for (const [sequence, controller] of this.#working) {
       if (!sequences.has(sequence)) controller.abort(new HoldpointError("stale_checkpoint", "the ask is over"));
     }
+    if (this.#over) return;
     for (const obligation of owed) {
       const isRelease = obligation.ask.operation === "release";
       if (this.#working.has(obligation.sequence) || (this.#busy && !isRelease)) continue;
@@ -49,6 +52,7 @@ export class Obedience<State, Own extends SessionEvent> {
     try {
       await this.#answer(obligation, await this.#result(obligation, controller));
     } catch (error) {
+      this.#over = true;
       this.#participant.options.trouble(`an ask to ${obligation.ask.operation} was not answered`, error);
     }
     this.#working.delete(obligation.sequence);

@@ -7,22 +7,23 @@
  *    holds is what a replay of the stream gives.
  * 3. Between its `captured` answer and the cut it appends nothing; after the cut the captured sessions wait (L4).
  */
-import { answered, evolveGate, type GivenAnswer, initialGate, type ParticipantGate } from "@holdpoint/checkpoint";
+import type { ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
-import { type BlobStore, decodeEvents, type EventLog, eventSchema, type Recorded } from "@holdpoint/eventsourcing";
-import type { StoredMessage, Tail } from "@holdpoint/eventsourcing";
-import { ControlEvent, controlSubject, type Episode, logSubject, resultSubject } from "@holdpoint/schemas";
-import { keyOf, type SessionEvent, SessionFold } from "@holdpoint/session";
+import type { BlobStore, EventLog, Recorded, SnapshotStore, StoredMessage, Tail } from "@holdpoint/eventsourcing";
+import type { Episode } from "@holdpoint/schemas";
+import { keyOf, type SessionEvent, type SessionFold } from "@holdpoint/session";
 import { Admission } from "./admission.ts";
 import { Contents } from "./contents.ts";
-import { Directory } from "./directory.ts";
+import type { Directory } from "./directory.ts";
+import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
 import { LogWriter } from "./log-writer.ts";
 import type { Messenger } from "./messenger.ts";
 import { Obedience } from "./obedience.ts";
+import { type OwnSubjects, ownSubjects, ProcessFold } from "./process-fold.ts";
 import type { LogEvent, RoleHooks, RoleSpec } from "./role-spec.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { type AnyMethod, RpcServer } from "./rpc-server.ts";
-import { StreamClock } from "./stream-clock.ts";
+import type { StreamClock } from "./stream-clock.ts";
 
 export interface ParticipantOptions {
   readonly run: string;
@@ -34,6 +35,8 @@ export interface ParticipantOptions {
   readonly incarnation: string;
   readonly log: EventLog;
   readonly blobs: BlobStore;
+  /** Where snapshots of its fold rest; absent: it is folded from the start each time. */
+  readonly snapshots?: SnapshotStore | undefined;
   readonly messenger: Messenger;
   /** The local clock, epoch milliseconds. */
   readonly clock: () => number;
@@ -49,50 +52,38 @@ export interface Service<State, Own> {
   readonly hooks: RoleHooks<State, Own>;
 }
 
-const controlEvents = eventSchema(ControlEvent);
+/** A start that folded this many messages saves a snapshot, so that the next one need not. */
+const snapshotEvery = 1_000;
 
 export class Participant<State, Own extends SessionEvent> {
   readonly spec: RoleSpec<State, Own>;
   readonly options: ParticipantOptions;
   readonly contents: Contents;
-  readonly directory = new Directory();
-  readonly sessions: SessionFold<State, LogEvent<Own>>;
   readonly admission: Admission;
   readonly calls: RpcClient;
-  readonly clock: StreamClock;
-  /** When the broker was away, as this process noticed it: stream time, epoch milliseconds. Nobody worked. */
-  readonly outages: { readonly fromMs: number; readonly toMs: number }[] = [];
-  readonly subjects: { readonly control: string; readonly log: string; readonly result: string };
+  readonly subjects: OwnSubjects;
   /** Sessions that the open checkpoint has captured: what they say waits until it is let go on. */
   readonly #held = new Set<string>();
   readonly #obedience: Obedience<State, Own>;
+  readonly #fold: ProcessFold<State, Own>;
   #hooks: RoleHooks<State, Own> = {};
   #writer: LogWriter<LogEvent<Own>> | undefined;
-  #gate: ParticipantGate;
   #queue: Promise<void> = Promise.resolve();
   #tail: Tail | undefined;
   #server: RpcServer | undefined;
   #announced = 0;
 
   private constructor(options: ParticipantOptions, spec: RoleSpec<State, Own>) {
-    const { run, instance, worker } = options;
-    const writer = { role: spec.role, instance, worker };
     this.spec = spec;
     this.options = options;
     this.contents = new Contents(options.blobs);
-    this.sessions = new SessionFold(spec.kind);
-    this.clock = new StreamClock(options.clock);
-    this.#gate = initialGate(spec.role);
+    this.subjects = ownSubjects(options, spec.role);
+    this.#fold = new ProcessFold(spec, this.subjects, options, (before, after) => this.#gateChanged(before, after));
     this.admission = new Admission(
-      () => this.#gate,
+      () => this.gate,
       () => this.clock.nowMs(),
     );
-    this.calls = new RpcClient(options.messenger, run, this.directory);
-    this.subjects = {
-      control: controlSubject(run),
-      log: logSubject(run, writer),
-      result: resultSubject(run, writer),
-    };
+    this.calls = new RpcClient(options.messenger, options.run, this.directory);
     this.#obedience = new Obedience(this);
   }
 
@@ -112,7 +103,24 @@ export class Participant<State, Own extends SessionEvent> {
   }
 
   get gate(): ParticipantGate {
-    return this.#gate;
+    return this.#fold.gate;
+  }
+
+  get sessions(): SessionFold<State, LogEvent<Own>> {
+    return this.#fold.sessions;
+  }
+
+  get directory(): Directory {
+    return this.#fold.directory;
+  }
+
+  get clock(): StreamClock {
+    return this.#fold.clock;
+  }
+
+  /** When the broker was away, as this process noticed it: stream time, epoch milliseconds. */
+  get outages(): readonly { readonly fromMs: number; readonly toMs: number }[] {
+    return this.#fold.outages;
   }
 
   get hooks(): RoleHooks<State, Own> {
@@ -191,11 +199,11 @@ export class Participant<State, Own extends SessionEvent> {
   async boundary(episode: Episode, signal?: AbortSignal): Promise<void> {
     this.admission.check(episode);
     while (this.#mustPark(episode)) {
-      const checkpointId = this.#gate.closed?.checkpointId ?? "";
+      const checkpointId = this.gate.closed?.checkpointId ?? "";
       const data = { rollout: episode.rollout, attempt: episode.attempt, checkpointId };
       if (!this.#isParked(episode)) await this.#own.record([{ type: "session.parked", data }]);
       this.changed();
-      await this.admission.gateLatch.until(() => this.#gate.closed?.checkpointId !== checkpointId, signal);
+      await this.admission.gateLatch.until(() => this.gate.closed?.checkpointId !== checkpointId, signal);
       this.admission.check(episode);
       await this.#own.record([{ type: "session.unparked", data }]);
     }
@@ -272,33 +280,21 @@ export class Participant<State, Own extends SessionEvent> {
 
   async #recover(): Promise<void> {
     const { control, log, result } = this.subjects;
-    const options = { upTo: this.#announced, subjects: [control, log, result] };
-    await this.options.log.read(options, (message) => this.#replay(message));
-    if (this.#gate.fixed !== undefined) await this.freeze();
-    const { closed } = this.#gate;
+    const { snapshots, log: stream } = this.options;
+    const snapshot = snapshots && (await loadSnapshot<State>(snapshots, this.subjects.name, this.#announced));
+    if (snapshot !== undefined) this.#fold.load(snapshot);
+    const options = { from: (snapshot?.upTo ?? 0) + 1, upTo: this.#announced, subjects: [control, log, result] };
+    await stream.read(options, (message) => this.#fold.replay(message));
+    if (this.#fold.replayed >= snapshotEvery && snapshots)
+      await saveSnapshot(snapshots, this.#fold.save(this.#announced));
+    if (this.gate.fixed !== undefined) await this.freeze();
+    const { closed } = this.gate;
     if (closed !== undefined) this.hold(this.sessions.fixedBy(closed.checkpointId) ?? []);
   }
 
-  #replay(message: StoredMessage): void {
-    this.clock.see(message.timeMs);
-    if (message.subject === this.subjects.control) this.#applyControl(message);
-    else {
-      const { events, problems } = decodeEvents(message, this.spec.schema);
-      for (const problem of problems) this.options.trouble(problem);
-      this.#applyAll(events);
-    }
-  }
-
   #applyAll(events: readonly Recorded<LogEvent<Own>>[]): void {
-    for (const recorded of events) this.#apply(recorded);
+    for (const recorded of events) this.#fold.apply(recorded);
     this.changed();
-  }
-
-  #apply(recorded: Recorded<LogEvent<Own>>): void {
-    this.sessions.apply(recorded);
-    const { type, data } = recorded.event;
-    if (type === "participant.answered") this.#setGate(answered(this.#gate, answerOf(data)));
-    if (type === "participant.reconnected") this.outages.push({ fromMs: lastAtOf(data), toMs: recorded.timeMs });
   }
 
   #deliver(message: StoredMessage): void {
@@ -308,28 +304,15 @@ export class Participant<State, Own extends SessionEvent> {
   async #obeyControl(message: StoredMessage): Promise<void> {
     try {
       await this.#own.settled();
-      this.clock.see(message.timeMs);
-      this.#applyControl(message);
+      this.#fold.applyControl(message);
+      this.changed();
       this.#obedience.look();
     } catch (error) {
       this.options.trouble("a control event was not applied", error);
     }
   }
 
-  #applyControl(message: StoredMessage): void {
-    const { events, problems } = decodeEvents(message, controlEvents);
-    for (const problem of problems) this.options.trouble(problem);
-    for (const recorded of events) {
-      this.sessions.applyControl(recorded);
-      this.directory.apply(recorded);
-      this.#setGate(evolveGate(this.#gate, recorded));
-    }
-    this.changed();
-  }
-
-  #setGate(next: ParticipantGate): void {
-    const before = this.#gate;
-    this.#gate = next;
+  #gateChanged(before: ParticipantGate, next: ParticipantGate): void {
     if (before.fixed !== undefined && next.fixed === undefined) this.#writer?.thaw();
     if (before.closed?.checkpointId === next.closed?.checkpointId) return;
     this.#held.clear();
@@ -346,12 +329,4 @@ export class Participant<State, Own extends SessionEvent> {
 function episodeOf({ data }: { readonly data: object }): Episode | undefined {
   const { rollout, attempt }: { rollout?: unknown; attempt?: unknown } = data;
   return typeof rollout === "string" && typeof attempt === "number" ? { rollout, attempt } : undefined;
-}
-
-function answerOf(data: { readonly asked?: unknown; readonly problem?: unknown }): GivenAnswer {
-  return { asked: typeof data.asked === "number" ? data.asked : 0, problem: data.problem };
-}
-
-function lastAtOf(data: { readonly lastAtMs?: unknown }): number {
-  return typeof data.lastAtMs === "number" ? data.lastAtMs : Number.POSITIVE_INFINITY;
 }

@@ -1,7 +1,7 @@
 /** The start and the end of a participant's process: its configuration, its connections, its signals. */
 import { HoldpointError } from "@holdpoint/errors";
 import type { BlobStore, EventLog } from "@holdpoint/eventsourcing";
-import { type Connection, connectTo, openBlobs, openLog } from "@holdpoint/jetstream";
+import { type Connection, connectTo, openBlobs, openLog, openSnapshots } from "@holdpoint/jetstream";
 import { Token } from "@holdpoint/schemas";
 import type { SessionEvent } from "@holdpoint/session";
 import { createLogger, type Logger } from "@holdpoint/telemetry";
@@ -81,6 +81,7 @@ export async function openParticipant<State, Own extends SessionEvent>(
       incarnation,
       log,
       blobs,
+      snapshots: openSnapshots(connection, settings.HOLDPOINT_RUN),
       messenger: connection,
       clock: () => Date.now(),
       fenced: () => {

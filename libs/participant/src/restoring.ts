@@ -4,6 +4,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
 import { type Assignment, ControlEvent, type Cut, type Episode, type ParticipantEvent } from "@holdpoint/schemas";
 import { keyOf, moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
+import { loadSnapshot } from "./fold-snapshot.ts";
 import { holdingDigest, sessionDigest } from "./holdings.ts";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
@@ -63,18 +64,23 @@ async function replayed<State, Own extends SessionEvent>(
   source: string,
   cut: Cut,
 ): Promise<readonly Session<State>[]> {
-  const { log } = participant.options;
+  const { log, snapshots } = participant.options;
   const upTo = cut[log.stream];
   if (upTo === undefined) {
     throw new HoldpointError("invalid_checkpoint_state", `the cut of ${source} says nothing of stream ${log.stream}`);
   }
   const { spec, subjects } = participant;
   const fold = new SessionFold(spec.kind);
-  await log.read({ upTo, subjects: [subjects.control, subjects.log, subjects.result] }, (message) => {
-    if (message.subject === subjects.control) {
-      for (const recorded of decodeEvents(message, controlEvents).events) fold.applyControl(recorded);
-    } else for (const recorded of decodeEvents(message, spec.schema).events) fold.apply(recorded);
-  });
+  const snapshot = snapshots && (await loadSnapshot<State>(snapshots, subjects.name, upTo));
+  if (snapshot !== undefined) fold.load(snapshot.sessions);
+  await log.read(
+    { from: (snapshot?.upTo ?? 0) + 1, upTo, subjects: [subjects.control, subjects.log, subjects.result] },
+    (message) => {
+      if (message.subject === subjects.control) {
+        for (const recorded of decodeEvents(message, controlEvents).events) fold.applyControl(recorded);
+      } else for (const recorded of decodeEvents(message, spec.schema).events) fold.apply(recorded);
+    },
+  );
   return fold.fixedBy(source) ?? [];
 }
 

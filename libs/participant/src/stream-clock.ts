@@ -8,6 +8,11 @@ export class StreamClock {
     this.#local = local;
   }
 
+  /** The latest timestamp seen; 0 where none was. */
+  get latestMs(): number {
+    return this.#latestMs;
+  }
+
   see(timeMs: number): void {
     if (timeMs < this.#latestMs) return;
     this.#latestMs = timeMs;

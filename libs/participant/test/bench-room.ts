@@ -6,6 +6,7 @@ import {
   encodeEvents,
   eventSchema,
   MemoryLog,
+  type SnapshotStore,
 } from "@holdpoint/eventsourcing";
 import { Latch, type Messenger, Participant, type RoleHooks, sha256 } from "@holdpoint/participant";
 import {
@@ -38,6 +39,16 @@ export const counterKind: SessionKind<Counter, AgentLogEvent> = {
   edges: ({ calls, last }) => ({ calls: { received: calls, last: last === "" ? null : last } }),
 };
 
+class MemorySnapshots implements SnapshotStore {
+  readonly saved = new Map<string, Uint8Array>();
+  async save(name: string, bytes: Uint8Array): Promise<void> {
+    this.saved.set(name, bytes);
+  }
+  async load(name: string): Promise<Uint8Array | undefined> {
+    return this.saved.get(name);
+  }
+}
+
 class MemoryBlobs implements BlobStore {
   readonly #texts = new Map<string, string>();
   async put(text: string): Promise<string> {
@@ -60,6 +71,7 @@ const silent: Messenger = {
 export class Room {
   readonly log = new MemoryLog("HP_room");
   readonly blobs = new MemoryBlobs();
+  readonly snapshots = new MemorySnapshots();
   readonly troubles: string[] = [];
   readonly seen = new Latch();
   fenced = 0;
@@ -75,6 +87,7 @@ export class Room {
         incarnation: `life-${this.#lives}`,
         log: this.log,
         blobs: this.blobs,
+        snapshots: this.snapshots,
         messenger: silent,
         clock: () => 0,
         fenced: () => {

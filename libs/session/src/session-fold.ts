@@ -45,6 +45,15 @@ const ends: ReadonlySet<string> = new Set(["session.closed", "session.retired", 
 
 type Sessions<State> = Map<string, Session<State>>;
 
+type ReadonlySessions<State> = ReadonlyMap<string, Session<State>>;
+
+/** The sessions of a fold, by where they stand. */
+export interface SavedSessions<State> {
+  readonly live: ReadonlySessions<State>;
+  readonly fixed: ReadonlyMap<string, ReadonlySessions<State>>;
+  readonly pending: ReadonlyMap<string, ReadonlySessions<State>>;
+}
+
 export function keyOf({ rollout, attempt }: Episode): string {
   return `${rollout}/${attempt}`;
 }
@@ -83,6 +92,18 @@ export class SessionFold<State, E extends SessionEvent> {
   held(): readonly Session<State>[] {
     const groups = [this.#live, ...this.#fixed.values(), ...this.#pending.values()];
     return groups.flatMap((sessions) => [...sessions.values()]);
+  }
+
+  /** Everything it holds, as plain values: what a snapshot of the fold is made of. */
+  save(): SavedSessions<State> {
+    return { live: this.#live, fixed: this.#fixed, pending: this.#pending };
+  }
+
+  /** Takes over what `save` gave; for a fold that has applied nothing. */
+  load({ live, fixed, pending }: SavedSessions<State>): void {
+    for (const [key, session] of live) this.#live.set(key, session);
+    for (const [id, sessions] of fixed) this.#fixed.set(id, new Map(sessions));
+    for (const [id, sessions] of pending) this.#pending.set(id, new Map(sessions));
   }
 
   /** Applies an event of the process's own log or result subject. */
