@@ -24,6 +24,7 @@ export class Activation {
   readonly #agent: Agent;
   readonly #terms: Terms;
   readonly #controller = new AbortController();
+  #failure: Error | undefined;
 
   /** Starts at once, or goes on. `done` never rejects; `failed` is told why it stopped, unless it was cancelled or ended. */
   constructor(agent: Agent, { rollout, attempt }: Episode, terms: Terms, failed: (error: unknown) => void) {
@@ -31,8 +32,15 @@ export class Activation {
     this.episode = { rollout, attempt };
     this.#terms = terms;
     this.done = this.#run().catch((error: unknown) => {
-      if (!this.#signal.aborted) failed(error);
+      if (this.#signal.aborted) return;
+      this.#failure = error instanceof Error ? error : new Error(String(error));
+      failed(error);
     });
+  }
+
+  /** Why it stopped by itself before it ended: asking again meets the same. */
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
   /** Stops it, and waits until it has stopped. */

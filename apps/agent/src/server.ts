@@ -71,9 +71,11 @@ export class AgentServer {
     return { terms: { rebinds: true }, restart: null };
   }
 
+  /** @throws HoldpointError what the activation met, such as a sandbox that is lost: the caller decides what becomes of it */
   async #activate(episode: Episode, policyVersion: number): Promise<object> {
     const activation = this.#activation(episode, policyVersion);
     await Promise.race([activation.done, this.#patience()]);
+    if (activation.failure !== undefined) throw activation.failure;
     const output = this.#agent.sessions.get(episode)?.state.output;
     return output === null || output === undefined ? { status: "running" } : { status: "ended", output };
   }

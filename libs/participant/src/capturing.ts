@@ -8,9 +8,6 @@ import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
 import { blockersOf, isCapturable } from "./preparing.ts";
 
-/** Captured sessions a message; at some 250 bytes each. */
-const sessionsPerMessage = 1_000;
-
 /**
  * From here the process appends nothing but this, until the cut stands (L4). On a problem the caller lets it go on.
  *
@@ -47,9 +44,7 @@ async function appendCaptured<State, Own extends SessionEvent>(
     const data = { rollout, attempt, checkpointId, digest: sessionDigest(kind, session), edges: kind.edges(state) };
     return { type: "session.captured", data };
   });
-  for (let from = 0; from < events.length; from += sessionsPerMessage) {
-    await participant.obey(events.slice(from, from + sessionsPerMessage), { urgent: true });
-  }
+  await participant.obey(events, { urgent: true });
 }
 
 function sessionsOf<State, Own extends SessionEvent>(

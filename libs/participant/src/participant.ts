@@ -52,6 +52,9 @@ export interface Service<State, Own> {
   readonly hooks: RoleHooks<State, Own>;
 }
 
+/** At some 250 bytes each they fit a message. */
+const eventsPerMessage = 500;
+
 /** A start that folded this many messages saves a snapshot, so that the next one need not. */
 const snapshotEvery = 1_000;
 
@@ -180,9 +183,13 @@ export class Participant<State, Own extends SessionEvent> {
     await this.#own.end(event);
   }
 
-  /** Appends what obeys the control subject, captured or not. */
+  /** Appends what obeys the control subject, captured or not, in as many messages as it needs; returns the last one's sequence. */
   async obey(events: readonly LogEvent<Own>[], options: { readonly urgent?: boolean } = {}): Promise<number> {
-    return this.#own.record(events, options);
+    let { sequence } = this.#own;
+    for (let from = 0; from < events.length; from += eventsPerMessage) {
+      sequence = await this.#own.record(events.slice(from, from + eventsPerMessage), options);
+    }
+    return sequence;
   }
 
   /** Returns once everything asked so far is appended; nothing but what is urgent follows until the gate lets it. */
