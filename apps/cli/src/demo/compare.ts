@@ -26,7 +26,7 @@ export interface Check {
 }
 
 /** How far a charge may be from what the log shows: this much, or this share of it, whichever is more. */
-export const budgetTolerance = { ms: 250, share: 0.05 } as const;
+const budgetTolerance = { ms: 250, share: 0.05 } as const;
 
 type Rule = Omit<Check, "faults"> & { readonly faultsOf: (pair: Pair) => readonly string[] };
 
@@ -89,7 +89,7 @@ function eachEqual(what: string, part: (rollout: RolloutRecord) => unknown): Rul
 }
 
 /** The first place where two values differ, in words; `undefined` where they are equal. */
-export function differenceOf(one: unknown, other: unknown): string | undefined {
+function differenceOf(one: unknown, other: unknown): string | undefined {
   if (Array.isArray(one) && Array.isArray(other)) {
     const at = Array.from({ length: Math.max(one.length, other.length) }, (_, index) => index);
     const first = at.find((index) => JSON.stringify(one[index]) !== JSON.stringify(other[index]));

@@ -17,7 +17,7 @@ import type { PlannedKill } from "./schedule.ts";
 import { readExecutionLog, readTrainer } from "./traces.ts";
 
 /** Who is told how a run goes. */
-export interface RunView {
+interface RunView {
   progress(progress: Progress): void;
   tell(sentence: string): void;
 }

@@ -10,7 +10,7 @@ export interface Progress {
   readonly finished: number;
   /** Committed. */
   readonly checkpoints: number;
-  /** Rollouts that the latest committed checkpoint holds and that have not finished. */
+  /** Rollouts that the latest checkpoint that the trainer has saved holds, and that have not finished. */
   readonly restorable: number;
   readonly restores: number;
   readonly groups: number;
@@ -33,6 +33,8 @@ export class ProgressFold {
   #tools = 0;
   #checkpoints = 0;
   #held: readonly string[] = [];
+  /** The rollouts of each committed checkpoint. */
+  readonly #scopes = new Map<string, readonly string[]>();
   #restores = 0;
   #isClosed = false;
   readonly #opened = new Set<string>();
@@ -92,7 +94,9 @@ export class ProgressFold {
     else if (event.type === "restore.installed") this.#restores += 1;
     else if (event.type === "checkpoint.committed") {
       this.#checkpoints += 1;
-      this.#held = event.data.scope.map(({ rollout }) => rollout);
+      const { checkpointId, scope } = event.data;
+      const rollouts = scope.map(({ rollout }) => rollout);
+      this.#scopes.set(checkpointId, rollouts);
     }
   }
 
@@ -110,9 +114,14 @@ export class ProgressFold {
     }
   }
 
+  #saved(checkpointId: string | null): void {
+    if (checkpointId !== null) this.#held = this.#scopes.get(checkpointId) ?? [];
+  }
+
   #trainer(message: StoredMessage): void {
     for (const { event } of decodeEvents(message, schemas.trainer).events) {
       if (event.type === "group.trained") this.#groups.add(event.data.group);
+      if (event.type === "trainer.saved") this.#saved(event.data.checkpointId);
     }
   }
 }
