@@ -58,8 +58,12 @@ const logSchemas: { readonly [R in keyof typeof logEvents]: EventSchema<LogEvent
   trainer: { schema: logEvents.trainer, types: new Set() },
 };
 
+/** What processes say; of that only what is marked is read. */
+const ofProcesses = /^hp\.[^.]+\.(?:log|result)\./;
+
 /** What `message` says to the coordinator, in order; nothing where it does not concern the control plane. */
 export function inputsOf(message: StoredMessage): readonly Input[] {
+  if (!message.controlPlane && ofProcesses.test(message.subject)) return [];
   const address = parseStreamSubject(message.subject);
   switch (address?.kind) {
     case undefined:
@@ -72,7 +76,7 @@ export function inputsOf(message: StoredMessage): readonly Input[] {
       return controlInputs(message);
     case "log":
     case "result":
-      return message.controlPlane ? logInputs(message, address.writer) : [];
+      return logInputs(message, address.writer);
   }
 }
 
