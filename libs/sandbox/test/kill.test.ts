@@ -1,11 +1,12 @@
-import { dirProvider } from "@holdpoint/sandbox";
+import { dirProvider, openCheckpointer } from "@holdpoint/sandbox";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
-import { openWith, until } from "./scratch.ts";
+import { isRunning, thisProcess } from "../src/leftovers.ts";
+import { freshPath, openWith, until } from "./scratch.ts";
 
 const victims: ChildProcess[] = [];
 afterEach(() => {
@@ -27,6 +28,12 @@ async function kill(victim: ChildProcess): Promise<void> {
 function runs(pid: string): boolean {
   const path = `/proc/${pid.trim()}/stat`;
   return existsSync(path) && !/\) [ZX]/.test(readFileSync(path, "latin1"));
+}
+
+/** A process, named as `thisProcess` is. */
+function nameOf(pid: number | undefined): string {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return `${pid}-${fields[19]}`;
 }
 
 test("a snapshot that kill -9 cuts short is garbage, and its sandbox is as it was", async () => {
@@ -70,13 +77,37 @@ test("a snapshot of a process that still runs is foreign to others, and no longe
   await until(() => existsSync(join(root, "sandboxes/s/child")));
   mkdirSync(join(root, "snapshots/theirs"));
   const manifest = readFileSync(join(root, "snapshots/mine/manifest.json"), "utf8");
-  const stat = readFileSync(`/proc/${victim.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  const theirs = manifest.replace(/"takenBy":"[^"]*"/, `"takenBy":"${victim.pid}-${stat[19]}"`);
+  const theirs = manifest.replace(/"takenBy":"[^"]*"/, `"takenBy":"${nameOf(victim.pid)}"`);
   writeFileSync(join(root, "snapshots/theirs/manifest.json"), theirs);
   const foreign = async () =>
     (await provider.listSnapshots()).map((stored) => `${stored.snapshotId} ${stored.foreign}`);
   expect(await foreign()).toEqual(["mine false", "theirs true"]);
+  const whose = { stateDir: freshPath(), server: "tools", run: "demo" };
+  const checkpointer = await openCheckpointer({ provider, append: async () => {}, ...whose });
+  expect((await checkpointer.collectGarbage(() => true)).orphans).toEqual(["mine"]); // theirs may be about to be logged
   await kill(victim);
   expect(await foreign()).toEqual(["mine false", "theirs false"]);
+  expect((await checkpointer.collectGarbage(() => true)).orphans).toEqual(["mine", "theirs"]);
   await dirProvider({ root }); // ends what the victim had started
+});
+
+test("a process runs until it has ended, also while nobody has taken note of its end; a reused id is another process", async () => {
+  expect(isRunning(thisProcess)).toBe(true);
+  expect(isRunning(thisProcess.replace(/\d$/, (digit) => String((Number(digit) + 1) % 10)))).toBe(false);
+  expect(isRunning("999999999-1")).toBe(false);
+  const { provider, folder } = await openWith();
+  // `sleep` never asks what became of the child that it inherits.
+  const script = "sh -c 'echo $$ > corpse; while ! [ -e die ]; do :; done' & exec sleep 1000";
+  const abort = new AbortController();
+  const request = { command: ["sh", "-c", script], timeoutMs: 100_000, signal: abort.signal } as const;
+  const running = provider.exec("s", request).catch(() => undefined);
+  const written = () => existsSync(join(folder, "corpse")) && readFileSync(join(folder, "corpse"), "utf8") !== "";
+  await until(written);
+  const name = nameOf(Number(readFileSync(join(folder, "corpse"), "utf8")));
+  expect(isRunning(name)).toBe(true);
+  writeFileSync(join(folder, "die"), "");
+  await until(() => !isRunning(name));
+  expect(existsSync(`/proc/${name.split("-")[0]}`)).toBe(true);
+  abort.abort();
+  await running;
 });
