@@ -27,7 +27,7 @@ export interface PullOptions {
 export type Take = (message: Msg, delivery: Delivery) => boolean;
 
 /** Above this a longer pull is not faster. */
-export const longestPull = 2000;
+const longestPull = 2000;
 /** What may be on its way at once, so that the server never counts us as a slow consumer. */
 const pullBytes = 8_388_608;
 const expiresMs = 30_000;

@@ -38,7 +38,7 @@ class JetStreamSnapshots implements SnapshotStore {
       await this.#publish(
         snapshotSubject(this.#run, name, part),
         bytes.subarray(part * partBytes, (part + 1) * partBytes),
-        id,
+        `${id}-${part}`, // one id for all would make the second part a repeat of the first
       );
     }
   }

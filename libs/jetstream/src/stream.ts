@@ -21,7 +21,7 @@ const maxSnapshotBytes = 256 * 2 ** 20;
 const defaultMaxBytes = 4 * gibibyte;
 /** With less than this, give or take, no run of any length can be held. */
 const leastMaxBytes = gibibyte / 16;
-export const largestMessageBytes = 2 ** 20;
+const largestMessageBytes = 2 ** 20;
 const duplicateWindowMs = 600_000;
 const nanosPerMs = 1e6;
 
@@ -60,12 +60,12 @@ function blobConfig(run: string, { maxBlobBytes = defaultMaxBytes, replicas = 1 
   return { ...kept(maxBlobBytes, replicas), name: blobBucket(run), subjects: [`hpb.${run}.>`] };
 }
 
-/** The latest snapshot of each fold, to be thrown away at will: nothing is promised of it. */
-function snapshotConfig(run: string, { replicas = 1 }: StreamOptions) {
+/** The latest snapshot of each fold, to be thrown away at will: nothing is promised of it. Never larger than its log. */
+function snapshotConfig(run: string, { maxBytes = defaultMaxBytes, replicas = 1 }: StreamOptions) {
   return {
     storage: StorageType.File,
     discard: DiscardPolicy.Old,
-    max_bytes: maxSnapshotBytes,
+    max_bytes: Math.min(maxSnapshotBytes, maxBytes),
     max_msgs_per_subject: 1,
     allow_direct: true,
     num_replicas: replicas,

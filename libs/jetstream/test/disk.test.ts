@@ -10,7 +10,7 @@ import { afterAll, expect, test, vi } from "vitest";
 
 const run = promisify(execFile);
 const disk = await mkdtemp(join(tmpdir(), "holdpoint-small-disk-"));
-const mounted = await run("mount", ["-t", "tmpfs", "-o", "size=3m", "tmpfs", disk]).then(
+const mounted = await run("mount", ["-t", "tmpfs", "-o", "size=6m", "tmpfs", disk]).then(
   () => true,
   () => false, // that needs more rights than the tests have everywhere
 );
@@ -27,7 +27,7 @@ test.skipIf(!mounted)(
     const broker = await startTestBroker({ storeDir: join(disk, "store") });
     const name = await broker.newRun({ maxBytes: 1_200_000, maxBlobBytes: 100_000 });
     const ballast = join(disk, "ballast");
-    await writeFile(ballast, Buffer.alloc(2_500_000));
+    await writeFile(ballast, Buffer.alloc(5_600_000));
     const onTrouble = vi.fn();
     const log = openLog(await broker.connectAs("coordinator"), name, { onTrouble });
     const subject = controlSubject(name);
