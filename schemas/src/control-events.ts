@@ -53,6 +53,8 @@ export const ReceiptEntry = z.object({
   expected: Digest.nullable(),
   found: Digest.nullable(),
   continued: z.array(Episode),
+  /** How many it continued, where they are too many to be named. */
+  continuedCount: z.int().nonnegative().optional(),
   restarted: z.array(Episode),
   leftOut: z.array(z.object({ ...Episode.shape, why: z.string() })),
 });

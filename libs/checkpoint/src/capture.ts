@@ -9,7 +9,6 @@ import {
   type Failure,
   type Holding,
   logSubject,
-  outcomeSubject,
   type Problem,
   type Result,
 } from "@holdpoint/schemas";
@@ -22,6 +21,7 @@ import {
   type Decision,
   endingOf,
   fail,
+  further,
   type Planned,
   asProblem,
   refuse,
@@ -172,8 +172,7 @@ function cutOf(state: CoordinatorState, { command }: Op, { checkpointId, scope, 
   const leader = guard(checkpointId, controlSubject(run), controlSequence);
   const guards = holdings.map((holding) => guard(checkpointId, logSubject(run, holding), holding.capturedSequence));
   const data = { command, checkpointId, stream, scope: [...scope], holdings: [...holdings] };
-  const unanswered = { subject: outcomeSubject(run, command), sequence: 0 };
-  return [leader, ...guards, { to: "control", events: [{ type: "checkpoint.captured", data }], expects: unanswered }];
+  return [leader, ...guards, further(run, command, { type: "checkpoint.captured", data })];
 }
 
 function guard(checkpointId: string, subject: string, sequence: number): Planned {

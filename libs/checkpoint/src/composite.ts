@@ -50,28 +50,29 @@ export function stepCheckpoint(order: Order, context: Context, op: Op): Decision
 function prepare({ checkpointId }: Order, context: Context, op: Op): Decision {
   const part = preparing(context, op, checkpointId);
   if (part.status === "going") return part.decision;
-  return part.status === "done" ? append(control(part.event)) : giveUp(context, op, part.problem);
+  return part.status === "done" ? append(control(part.event)) : giveUpCheckpoint(context, op, part.problem);
 }
 
 function capture({ checkpointId, scope }: Order, context: Context, op: Op): Decision {
   const part = capturing(context, op, checkpointId, scope);
   if (part.status === "going") return part.decision;
-  return part.status === "done" ? append(...part.cut) : giveUp(context, op, part.problem);
+  return part.status === "done" ? append(...part.cut) : giveUpCheckpoint(context, op, part.problem);
 }
 
 function proceed({ checkpointId }: Order, context: Context, op: Op): Decision {
   const part = proceeding(context, op, checkpointId);
   if (part.status === "going") return part.decision;
-  return part.status === "done" ? append(control(part.event)) : giveUp(context, op, part.problem);
+  return part.status === "done" ? append(control(part.event)) : giveUpCheckpoint(context, op, part.problem);
 }
 
 function commit({ checkpointId }: Order, context: Context, op: Op): Decision {
   const part = committing(context, op, checkpointId);
   if (part.status === "going") return part.decision;
-  return part.status === "done" ? append(control(part.event)) : giveUp(context, op, part.problem);
+  return part.status === "done" ? append(control(part.event)) : giveUpCheckpoint(context, op, part.problem);
 }
 
-function giveUp(context: Context, op: Op, why: Problem): Decision {
+/** Has everybody serve again. */
+export function giveUpCheckpoint(context: Context, op: Op, why: Problem): Decision {
   const failed = { type: "command.failed" as const, data: { command: op.command, problem: why } };
   return append(control(failed, ...resumeAtEnd(context, op, "command")));
 }

@@ -5,18 +5,19 @@
  * The order: repeat who joined and left; refuse what could not be read; go on with the commands under way, oldest first; then decide
  * the next command. Where nothing of that is due: wait.
  */
-import type { ControlEvent } from "@holdpoint/schemas";
+import type { Command, ControlEvent, Problem } from "@holdpoint/schemas";
 import { admitCapture, stepCapture } from "./capture.ts";
 import { admitCommit, stepCommit } from "./commit.ts";
-import { admitCheckpoint, stepCheckpoint } from "./composite.ts";
-import { answer, append, control, type Context, type Decision, idle, asProblem, refuse } from "./decision.ts";
+import { admitCheckpoint, giveUpCheckpoint, stepCheckpoint } from "./composite.ts";
+import { answer, append, control, type Context, type Decision, fail, idle, asProblem, refuse } from "./decision.ts";
+import { excessOf } from "./drafts.ts";
 import { fence } from "./fences.ts";
-import { type ByOperation, byOperation } from "./orders.ts";
+import { type ByOperation, byOperation, idOf } from "./orders.ts";
 import { admitPrepare, stepPrepare } from "./prepare.ts";
 import { admitProceed, stepProceed } from "./proceed.ts";
 import { mirrorEvents } from "./processes.ts";
 import { admitRelease, stepRelease } from "./release.ts";
-import { admitRestore, stepRestore } from "./restore.ts";
+import { admitRestore, giveUpRestore, stepRestore } from "./restore.ts";
 import { admitResume, stepResume } from "./resume.ts";
 import { admitForget, admitRetire, stepForget, stepRetire } from "./retire.ts";
 import type { CoordinatorState, Op, Queued, Unreadable } from "./state.ts";
@@ -61,6 +62,12 @@ const steps: ByOperation<[Context, Op], Decision> = {
   release: stepRelease,
 };
 
+/** How a command under way cleans up that cannot go on; those not named here only fail. */
+const giveUps: { readonly [O in Command["operation"]]?: (context: Context, op: Op, why: Problem) => Decision } = {
+  checkpoint: giveUpCheckpoint,
+  restore: giveUpRestore,
+};
+
 /** The next decision. Pure: the same context gives the same decision. */
 export function react(context: Context): Decision {
   const { state } = context;
@@ -80,7 +87,7 @@ function soonest(decisions: readonly Decision[]): Decision {
 }
 
 function step(context: Context, op: Op): Decision {
-  if (op.joins === undefined) return byOperation(steps, op.order, context, op);
+  if (op.joins === undefined) return fitting(context, op, byOperation(steps, op.order, context, op));
   return op.joinedOutcome === undefined ? idle : joined(op.command, op.joinedOutcome);
 }
 
@@ -93,7 +100,18 @@ function joined(command: number, outcome: NonNullable<Op["joinedOutcome"]>): Dec
 function admit(context: Context, queued: Queued): Decision {
   if (!queued.read.ok) return refuse(queued, queued.read.problem);
   const { command } = queued.read;
-  return fence(context, queued, command) ?? byOperation(admissions, command, context, queued);
+  const decision = fence(context, queued, command) ?? byOperation(admissions, command, context, queued);
+  const excess = excessOf(decision);
+  return excess === undefined ? decision : refuse(queued, excess);
+}
+
+/** The decision, unless the log cannot hold it: then the command comes to nothing, and cleans up. */
+function fitting(context: Context, op: Op, decision: Decision): Decision {
+  const excess = excessOf(decision);
+  if (excess === undefined) return decision;
+  const { open, phase } = context.state;
+  const giveUp = open?.checkpointId === idOf(op.order) ? giveUps[op.order.operation] : undefined;
+  return giveUp?.(context, op, excess) ?? fail(op, excess, { phase, checkpointId: open?.checkpointId ?? null });
 }
 
 /** The most messages refused at once; the rest follows. */

@@ -1,6 +1,13 @@
 /** What the coordinator does next, as data: it appends, reads, or waits. */
 import type { Expectation } from "@holdpoint/eventsourcing";
-import type { ControlEvent, Operation, Outcome, Problem, Result } from "@holdpoint/schemas";
+import {
+  type ControlEvent,
+  type Operation,
+  type Outcome,
+  outcomeSubject,
+  type Problem,
+  type Result,
+} from "@holdpoint/schemas";
 import type { CoordinatorState, Op, Queued } from "./state.ts";
 
 /** One message to be appended. A control message without an expectation of its own expects the end of `control` (L1, L11). */
@@ -75,6 +82,14 @@ export function answer(command: number, operation: string, result: Result): Deci
 /** The command is obeyed from here on, beginning with `events`, all in one message. */
 export function accept({ sequence }: Queued, ...events: readonly ControlEvent[]): Planned {
   return control({ type: "command.accepted", data: { command: sequence } }, ...events);
+}
+
+/**
+ * A further control message of the same batch, where it would make the first one too large. It may not expect anything of a subject
+ * that is written before it, so it expects what holds anyway.
+ */
+export function further(run: string, command: number, event: ControlEvent): Planned {
+  return { to: "control", events: [event], expects: { subject: outcomeSubject(run, command), sequence: 0 } };
 }
 
 /** A command that was accepted comes to nothing, with its outcome. */

@@ -1,7 +1,7 @@
 /** Decisions as messages for the log: bodies, ids, and what each of them expects. */
 import { type Draft, encodeEvents, type StoredMessage } from "@holdpoint/eventsourcing";
-import { controlSubject, type Event, outcomeSubject } from "@holdpoint/schemas";
-import type { Planned } from "./decision.ts";
+import { controlSubject, type Event, outcomeSubject, type Problem } from "@holdpoint/schemas";
+import type { Decision, Planned } from "./decision.ts";
 import type { CoordinatorState } from "./state.ts";
 
 /** Who writes, and what makes its message ids unique: a number that it never uses twice. */
@@ -31,6 +31,31 @@ function draftOf(state: CoordinatorState, planned: Planned, { incarnation }: Aut
       const fence: Event = { type: "participant.fenced", data: { command: planned.command } };
       return { subject: planned.subject, messageId, expected: planned.expects, ...encodeEvents(incarnation, [fence]) };
     }
+  }
+}
+
+/** The largest body of a message: 1 MiB is the stream's limit, headers included. */
+export const maxMessageBytes = 1_000_000;
+
+const encoder = new TextEncoder();
+
+/** Why the log cannot hold what was decided; undefined where it can. */
+export function excessOf(decision: Decision): Problem | undefined {
+  if (decision.kind !== "append") return undefined;
+  const bytes = Math.max(...decision.messages.map(bytesOf));
+  if (bytes <= maxMessageBytes) return undefined;
+  const words = `it would take a message of ${bytes} bytes, and the log holds at most ${maxMessageBytes}; name fewer episodes`;
+  return { code: "invalid_phase", message: words, details: { bytes, limit: maxMessageBytes } };
+}
+
+function bytesOf(planned: Planned): number {
+  switch (planned.to) {
+    case "control":
+      return encoder.encode(encodeEvents("", planned.events).body).length;
+    case "outcome":
+      return encoder.encode(JSON.stringify(planned.outcome)).length;
+    case "log":
+      return 0;
   }
 }
 

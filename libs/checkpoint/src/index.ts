@@ -7,7 +7,7 @@ export { graceMs } from "./asks.ts";
 export { cleanUpMs } from "./commands.ts";
 export { isLeader, react } from "./coordinator.ts";
 export type { Context, Decision, Planned } from "./decision.ts";
-export { anchorOf, type Author, draftsOf } from "./drafts.ts";
+export { anchorOf, type Author, draftsOf, maxMessageBytes } from "./drafts.ts";
 export { advance } from "./evolve.ts";
 export { maxCommandBytes } from "./input.ts";
 export { phaseMachine, phaseTable } from "./machine.ts";

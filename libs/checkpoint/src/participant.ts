@@ -36,6 +36,8 @@ export interface ParticipantGate {
   readonly closed: Closure | undefined;
   /** Captured, and the cut does not stand yet: nothing may be appended but what obeys `obligationsOf`. */
   readonly fixed: { readonly checkpointId: string; readonly command: number } | undefined;
+  /** The open checkpoint whose cut stands: what it captured waits to be let go on. */
+  readonly cut: string | undefined;
   /** Asks not answered yet, oldest first. */
   readonly asks: readonly Obligation[];
   /** For each rollout the highest attempt that is refused; all before it are too. */
@@ -48,7 +50,8 @@ export interface ParticipantGate {
 
 /** The gate of a process of `role` before anything has happened: open, and owing nothing. */
 export function initialGate(role: Role): ParticipantGate {
-  return { role, closed: undefined, fixed: undefined, asks: [], marks: new Map(), stale: new Set(), assigned: [] };
+  const marks = new Map<string, number>();
+  return { role, closed: undefined, fixed: undefined, cut: undefined, asks: [], marks, stale: new Set(), assigned: [] };
 }
 
 /** The asks to obey now, in this order; while `fixed` only what lifts it, since all else would break the cut (L4). */
@@ -95,7 +98,8 @@ export function evolveGate(gate: ParticipantGate, recorded: Recorded<ControlEven
 const handlers: Handlers<ParticipantGate> = {
   "participants.asked": (gate, ask, place) => (ask.roles.includes(gate.role) ? asked(gate, ask, place) : gate),
   "checkpoint.prepared": (gate, { command }) => withoutAsksOf(gate, command),
-  "checkpoint.captured": (gate, { command }) => unfixed(withoutAsksOf(gate, command), command),
+  "checkpoint.captured": (gate, { command, checkpointId }) =>
+    unfixed(standing(withoutAsksOf(gate, command), checkpointId), command),
   "checkpoint.committed": (gate, { command }) => withoutAsksOf(gate, command),
   "checkpoint.proceeded": (gate, { command, checkpointId }) => opened(withoutAsksOf(gate, command), checkpointId),
   "command.failed": (gate, { command }) => unfixed(withoutAsksOf(gate, command), command),
@@ -123,8 +127,8 @@ function asked(gate: ParticipantGate, ask: Ask, { sequence, timeMs }: Place): Pa
   if (gate.stale.has(checkpointId) && operation !== "resume" && operation !== "release") return gate;
   const asks = gate.asks.filter((other) => !isSuperseded(other.ask, ask));
   const next = owing({ ...gate, asks }, { sequence, askedAtMs: timeMs, ask });
-  if (operation === "prepare") return { ...next, closed: { checkpointId, kind: "checkpoint" } };
-  if (operation === "restore") return { ...next, closed: { checkpointId, kind: "restore" } };
+  if (operation === "prepare") return { ...next, cut: undefined, closed: { checkpointId, kind: "checkpoint" } };
+  if (operation === "restore") return { ...next, cut: undefined, closed: { checkpointId, kind: "restore" } };
   if (operation === "capture") return { ...next, fixed: undefined };
   return next;
 }
@@ -154,8 +158,12 @@ function unfixed(gate: ParticipantGate, command: number): ParticipantGate {
   return gate.fixed?.command === command ? { ...gate, fixed: undefined } : gate;
 }
 
+function standing(gate: ParticipantGate, checkpointId: string): ParticipantGate {
+  return gate.closed?.checkpointId === checkpointId ? { ...gate, cut: checkpointId } : gate;
+}
+
 function opened(gate: ParticipantGate, checkpointId: string): ParticipantGate {
-  return gate.closed?.checkpointId === checkpointId ? { ...gate, closed: undefined } : gate;
+  return gate.closed?.checkpointId === checkpointId ? { ...gate, closed: undefined, cut: undefined } : gate;
 }
 
 /** Admission stays closed until the ask to resume is obeyed: callees open before their callers. */

@@ -22,17 +22,40 @@ function replacements(assignments: readonly Assignment[]): readonly Episode[] {
   return assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt }));
 }
 
+/** The most episodes that a receipt names as continued; above it names only those of the environment, and counts the others. */
+export const maxNamedContinued = 10_000;
+
 export function receiptOf(state: CoordinatorState, op: Op): ReceiptEntry[] {
-  const answers = new Map(answersTo(state, op, "restore").map(({ process: { key }, answer }) => [key, answer]));
-  const leftOut = leftOutOf(state, op, accountedIn(answers));
+  const answers = answersByProcess(state, op);
+  const leftOut = [...notAsked(state, op), ...nowhere(state, op), ...notHeld(state, op)];
+  const count = [...answers.values()].reduce((sum, { installed }) => sum + installed.length, 0);
   return expectedOf(state).map((process) => {
     const { role, instance, worker, key } = process;
     const answer = answers.get(key);
     const expected = expectedDigest(state, op, process);
     const found = answer?.problem === undefined ? foundDigest(answer) : null;
-    const [continued, restarted] = [answer?.installed ?? [], answer?.restarts ?? []];
-    return { role, instance, worker, expected, found, continued: [...continued], restarted: [...restarted], leftOut };
+    const digests = { role, instance, worker, expected, found, restarted: [...(answer?.restarts ?? [])] };
+    const continued = [...(answer?.installed ?? [])];
+    if (count <= maxNamedContinued || role === "environment") return { ...digests, continued, leftOut };
+    return { ...digests, continued: [], continuedCount: continued.length, leftOut: [] };
   });
+}
+
+function answersByProcess(state: CoordinatorState, op: Op): ReadonlyMap<string, Answer> {
+  return new Map(answersTo(state, op, "restore").map(({ process: { key }, answer }) => [key, answer]));
+}
+
+const missing = "no participant installed it";
+
+/** The attempts of a restore that nobody installed, nor said to start over. */
+export function missingIn(state: CoordinatorState, op: Op): Episode[] {
+  const accounted = accountedIn(answersByProcess(state, op));
+  const wanted = replacements(restoreOf(state, op)?.assignments ?? []);
+  return wanted.filter((episode) => !accounted.has(episodeKey(episode)));
+}
+
+function nowhere(state: CoordinatorState, op: Op): ReceiptEntry["leftOut"] {
+  return missingIn(state, op).map((episode) => ({ ...episode, why: missing }));
 }
 
 /** The episodes that somebody installed, or said to start over. */
@@ -42,17 +65,12 @@ function accountedIn(answers: ReadonlyMap<string, Answer>): ReadonlySet<string> 
   );
 }
 
-/** Of the checkpoint's rollouts: those that the restore did not ask for, and those that nobody installed. */
-function leftOutOf(state: CoordinatorState, op: Op, accounted: ReadonlySet<string>): ReceiptEntry["leftOut"] {
-  const assignments = restoreOf(state, op)?.assignments ?? [];
-  const asked = new Set(assignments.map(({ rollout }) => rollout));
-  const notAsked = (sourceOf(state, op)?.scope ?? []).filter(({ rollout }) => !asked.has(rollout));
-  const nowhere = replacements(assignments).filter((episode) => !accounted.has(episodeKey(episode)));
-  return [
-    ...notAsked.map(({ rollout, attempt }) => ({ rollout, attempt, why: "not in the scope of this restore" })),
-    ...nowhere.map(({ rollout, attempt }) => ({ rollout, attempt, why: "no participant installed it" })),
-    ...notHeld(state, op),
-  ];
+/** Rollouts of the checkpoint that the restore does not name. */
+function notAsked(state: CoordinatorState, op: Op): ReceiptEntry["leftOut"] {
+  const asked = new Set(restoreOf(state, op)?.assignments.map(({ rollout }) => rollout));
+  return (sourceOf(state, op)?.scope ?? [])
+    .filter(({ rollout }) => !asked.has(rollout))
+    .map(({ rollout, attempt }) => ({ rollout, attempt, why: "not in the scope of this restore" }));
 }
 
 /** Rollouts that the restore names and the checkpoint does not hold. */
@@ -81,10 +99,8 @@ export function incompleteness(state: CoordinatorState, op: Op, { allowIncomplet
     .filter(({ expected, found }) => expected !== null && expected !== found)
     .map((entry) => `${processKey(entry)} should hold ${entry.expected} and found ${entry.found ?? "nothing"}`);
   if (allowIncomplete === true) return differing;
-  const missing = (receipt[0]?.leftOut ?? [])
-    .filter(({ why }) => why === "no participant installed it")
-    .map(({ rollout, attempt, why }) => `${rollout} attempt ${attempt}: ${why}`);
-  return [...differing, ...missing];
+  const lost = missingIn(state, op).map(({ rollout, attempt }) => `${rollout} attempt ${attempt}: ${missing}`);
+  return [...differing, ...lost];
 }
 
 /** Attempts that a participant cannot go on with: they start over from their input. */

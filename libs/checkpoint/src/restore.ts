@@ -13,6 +13,7 @@ import {
   type Decision,
   endingOf,
   failure,
+  further,
   type Planned,
   asProblem,
   refuse,
@@ -20,7 +21,7 @@ import {
 } from "./decision.ts";
 import { deadlineOf, type OrderOf } from "./orders.ts";
 import { endOf, processKey } from "./processes.ts";
-import { incompleteness, receiptOf, restartsIn } from "./receipt.ts";
+import { incompleteness, missingIn, receiptOf, restartsIn } from "./receipt.ts";
 import { restoreFailed, resumeAtEnd, resuming } from "./resume.ts";
 import { replacementOf, rolloutOf } from "./rollouts.ts";
 import type { CoordinatorState, Op, Queued, Restorable } from "./state.ts";
@@ -103,15 +104,20 @@ function opened(order: Order, context: Context, { queued, source }: Admitted): D
     { type: "command.accepted", data: { command } },
     { type: "checkpoint.opened", data: { command, checkpointId, kind: "restore", deadlineAtMs } },
     { type: "restore.started", data: { command, checkpointId, ...named } },
-    ask(context, { command, deadlineAtMs }, restorePlan(checkpointId, named)),
   ];
-  return append(control(...events), ...fences(context.state, command));
+  const asked = ask(context, { command, deadlineAtMs }, restorePlan(checkpointId, named));
+  const { state } = context;
+  return append(control(...events), ...fences(state, command), further(state.run, command, asked));
 }
+
+/** The most fences of one batch. Older processes than these have said goodbye themselves. */
+const maxFences = 900;
 
 /** Whoever is not expected can add nothing any more. A log that ends with a fence needs no other. */
 function fences(state: CoordinatorState, command: number): readonly Planned[] {
   return [...state.processes.values()]
     .filter((process) => !process.expected && process.fencedAt !== endOf(state, process))
+    .slice(-maxFences)
     .map((process) => {
       const subject = logSubject(state.run, process);
       return { to: "log", subject, command, expects: { subject, sequence: endOf(state, process) } };
@@ -130,24 +136,27 @@ export function stepRestore(order: Order, context: Context, op: Op): Decision {
   if (stand.status === "going") return stand.decision;
   if (stand.status === "stopped") {
     const code = codeOf(stand.failures, "invalid_checkpoint_state");
-    return giveUp(context, op, asProblem(code, inWords(stand.failures)));
+    return giveUpRestore(context, op, asProblem(code, inWords(stand.failures)));
   }
   const faults = incompleteness(state, op, order);
   if (faults.length > 0)
-    return giveUp(context, op, asProblem("invalid_checkpoint_state", faults.slice(0, 10).join("; ")));
+    return giveUpRestore(context, op, asProblem("invalid_checkpoint_state", faults.slice(0, 10).join("; ")));
   return installed(order, context, op);
 }
 
-function giveUp(context: Context, op: Op, why: Problem): Decision {
+/** Burns the attempts, and has everybody serve again. */
+export function giveUpRestore(context: Context, op: Op, why: Problem): Decision {
   return append(control(...restoreFailed(context.state, op, why), ...resumeAtEnd(context, op, "restore_failed")));
 }
 
+/** What nobody goes on with is refused from the start: its next attempt is a new one. */
 function installed({ checkpointId, source }: Order, { state }: Context, op: Op): Decision {
   const { command } = op;
   const receipt = receiptOf(state, op);
   const restarts = restartsIn(receipt);
+  const rollouts = [...restarts, ...missingIn(state, op)];
   const events: ControlEvent[] = [{ type: "restore.installed", data: { command, checkpointId, source, receipt } }];
-  if (restarts.length > 0) events.push({ type: "rollouts.marked", data: { command, rollouts: restarts } });
+  if (rollouts.length > 0) events.push({ type: "rollouts.marked", data: { command, rollouts } });
   const result: Result = { phase: "restored", checkpointId, receipt, restarts };
   return append(control(...events), success(endingOf(op), result));
 }

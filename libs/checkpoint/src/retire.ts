@@ -14,6 +14,7 @@ import {
   type Decision,
   endingOf,
   fail,
+  further,
   asProblem,
   refuse,
   success,
@@ -33,7 +34,8 @@ export function admitRetire(order: OrderOf<"retire">, context: Context, queued: 
   const command = queued.sequence;
   const asking = { command, deadlineAtMs: deadlineOf(order, queued.atMs) };
   const marked = { type: "rollouts.marked" as const, data: { command, rollouts } };
-  return append(accept(queued, marked, ask(context, asking, retirePlan(rollouts))));
+  const first = ask(context, asking, retirePlan(rollouts));
+  return append(accept(queued, marked), further(context.state.run, command, first));
 }
 
 export function stepRetire({ rollouts }: OrderOf<"retire">, context: Context, op: Op): Decision {

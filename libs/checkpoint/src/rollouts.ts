@@ -50,9 +50,11 @@ export const rolloutHandlers: Handlers<CoordinatorState> = {
     for (const { rollout, to } of assignments) burnt(state, { rollout, attempt: to });
     return state;
   },
-  /** Installed before the outcome is known to anybody: live, as if they had been opened. */
-  "restore.installed": (state, { receipt }) => {
-    for (const { continued } of receipt) for (const episode of continued) episodeOpened(state, episode);
+  /** Installed: live, as if they had been opened. Those that nobody goes on with are marked beside. */
+  "restore.installed": (state, { checkpointId }) => {
+    const { open } = state;
+    if (open?.checkpointId !== checkpointId) return state;
+    for (const { rollout, to } of open.restore?.assignments ?? []) episodeOpened(state, { rollout, attempt: to });
     return state;
   },
 };
