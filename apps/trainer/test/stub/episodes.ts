@@ -34,6 +34,8 @@ export interface EpisodesOptions {
   readonly failing?: ReadonlySet<string>;
   /** Episodes, as `rollout/attempt`, of which something staged is missing. */
   readonly torn?: ReadonlySet<string>;
+  /** How long a turn takes at most. Default: 20. */
+  readonly turnMs?: number;
 }
 
 export class Episodes {
@@ -71,13 +73,6 @@ export class Episodes {
     this.#closed = false;
   }
 
-  /** Everything dies: nothing that was live goes on. */
-  async die(): Promise<void> {
-    this.live.clear();
-    await this.close();
-    this.open();
-  }
-
   async #take({ rollout, attempt, policyVersion, task }: RunRequest) {
     if (this.#closed) return { code: "admission_closed" as const, message: "a checkpoint is open" };
     const known = this.live.get(rollout);
@@ -108,9 +103,10 @@ export class Episodes {
 
   /** One turn after the other, each as quick as the broker; held while closed. */
   async #drive({ rollout, attempt, policyVersion }: LiveEpisode): Promise<void> {
+    const { turnMs = 20 } = this.#options;
     const pauses = seedFrom("pause", rollout, attempt);
     for (let step = 0; ; step++) {
-      do await delay((seedFrom(pauses, step) % 20) + 1);
+      do await delay((seedFrom(pauses, step) % turnMs) + 1);
       while (this.#closed);
       const now = this.live.get(rollout);
       if (now?.attempt !== attempt) return;

@@ -2,7 +2,7 @@
 import { brokerEnvironment, type RunningBroker } from "@holdpoint/broker";
 import { decodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
 import { ensureStream } from "@holdpoint/jetstream";
-import { filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import { ControlEvent, controlSubject, filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -16,9 +16,11 @@ import { connectAs, type Seat, writerOf } from "./process.ts";
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
 const trainerEvents = eventSchema(logEvents.trainer);
+const controlEvents = eventSchema(ControlEvent);
 const environmentEvents = eventSchema(logEvents.environment);
 let runs = 0;
 
+export type Settings = Readonly<Record<string, string>>;
 export type Condition = (message: StoredMessage) => boolean;
 
 /** A message whose subject begins with `subject`, after the run's name, and whose body has `text`. */
@@ -31,8 +33,8 @@ function bodyOf({ body }: StoredMessage): string {
   return new TextDecoder().decode(body);
 }
 
-export interface StubRunOptions extends Pick<EpisodesOptions, "failing" | "torn"> {
-  readonly settings?: Readonly<Record<string, string>>;
+export interface StubRunOptions extends Pick<EpisodesOptions, "failing" | "torn" | "turnMs"> {
+  readonly settings?: Settings;
 }
 
 export class StubRun {
@@ -43,8 +45,9 @@ export class StubRun {
   readonly log: EventLog;
   readonly #broker: RunningBroker;
   readonly #seats: readonly Seat[];
-  readonly #settings: Readonly<Record<string, string>>;
+  readonly #settings: Settings;
   #child: ChildProcess | undefined;
+  #living = 0;
   /** What the trainer's processes printed. */
   output = "";
 
@@ -55,7 +58,7 @@ export class StubRun {
     log: EventLog;
     episodes: Episodes;
     coordinator: StubCoordinator;
-    settings: Readonly<Record<string, string>>;
+    settings: Settings;
   }) {
     this.run = parts.run;
     this.#broker = parts.broker;
@@ -85,8 +88,8 @@ export class StubRun {
     return new StubRun({ run, broker, seats, log: deciding.log, episodes, coordinator, settings });
   }
 
-  /** Starts the trainer. @returns its exit code, once it has ended; -1: it was killed */
-  async train(settings: Readonly<Record<string, string>> = {}): Promise<number> {
+  /** Runs the trainer; episodes go on while it lives. @returns its exit code; -1: it was killed */
+  async train(settings: Settings = {}): Promise<number> {
     const child = spawn(process.execPath, [main], {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
@@ -101,13 +104,21 @@ export class StubRun {
       },
     });
     this.#child = child;
+    this.#living += 1;
+    const from = (await this.log.lastSequence()) + 1;
+    const tail = await this.log.tail({ from, subjects: [filters.logsOf(this.run, "trainer")] }, () =>
+      this.episodes.open(),
+    );
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (this.output += String(data)));
     const [code] = await once(child, "exit");
+    this.#living -= 1;
+    await tail.stop();
+    if (this.#living === 0) await this.episodes.close();
     return typeof code === "number" ? code : -1;
   }
 
   /** Runs the trainer to its end. @throws with what it printed, where that is not a good one */
-  async finish(settings: Readonly<Record<string, string>> = {}): Promise<Final> {
+  async finish(settings: Settings = {}): Promise<Final> {
     const code = await this.train(settings);
     if (code !== 0) throw new Error(`exit code ${code}\n${this.output}`);
     return Final.parse(JSON.parse(readFileSync(join(this.stateDir, "final.json"), "utf8")));
@@ -120,24 +131,28 @@ export class StubRun {
   /**
    * Starts the trainer and kills it as soon as a message that was not there before holds `condition`.
    *
+   * @param everything whether all that runs dies with it
    * @throws with what it printed, where it ends by itself before
    */
-  async killAt(condition: Condition, settings: Readonly<Record<string, string>> = {}): Promise<void> {
+  async killAt(condition: Condition, settings: Settings = {}, everything = false): Promise<void> {
     const from = (await this.log.lastSequence()) + 1;
+    let isDead = false;
     const tail = await this.log.tail({ from }, (message) => {
-      if (condition(message)) this.kill();
+      if (isDead || !condition(message)) return;
+      isDead = true;
+      this.kill();
+      if (everything) this.episodes.live.clear();
     });
     const code = await this.train(settings);
     await tail.stop();
     if (code !== -1) throw new Error(`it was to be killed, and ended with ${code}\n${this.output}`);
   }
 
-  /** Returns once so many messages have held `condition`. */
-  async seen(condition: Condition, times = 1): Promise<void> {
-    let left = times;
+  /** Returns once a message has held `condition`. */
+  async seen(condition: Condition): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       const look = (message: StoredMessage) => {
-        if (condition(message) && --left === 0) resolve();
+        if (condition(message)) resolve();
       };
       this.log.tail({ from: 1 }, look).catch(reject);
     });
@@ -153,6 +168,19 @@ export class StubRun {
       }
     });
     return opened;
+  }
+
+  /** The attempts that restores have installed, as `rollout/attempt`. */
+  async installed(): Promise<readonly string[]> {
+    const installed: string[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [controlSubject(this.run)] }, (message) => {
+      for (const { event } of decodeEvents(message, controlEvents).events) {
+        if (event.type !== "restore.started") continue;
+        installed.push(...event.data.assignments.map(({ rollout, to }) => keyOf({ rollout, attempt: to })));
+      }
+    });
+    return installed;
   }
 
   /** What trainers of the run have said. */
