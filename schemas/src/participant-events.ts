@@ -61,8 +61,17 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
     /** restore */
     installed: z.array(Episode).optional(),
   }),
-  /** One session's state is fixed at this point. Precedes the answer to a capture. */
-  event("session.captured", { ...Episode.shape, checkpointId: CheckpointId, digest: Digest, edges: Edges }),
+  /**
+   * One session's state is fixed at this point. Precedes the answer to a capture. `asked`: the ask that it obeys, where a later
+   * one begins anew (absent in older streams).
+   */
+  event("session.captured", {
+    ...Episode.shape,
+    checkpointId: CheckpointId,
+    digest: Digest,
+    edges: Edges,
+    asked: z.int().positive().optional(),
+  }),
   /** `attempt` goes on from what `from` held in the checkpoint. Counts once its restore is installed. */
   event("session.restored", {
     ...Episode.shape,
@@ -76,7 +85,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
   event("session.restart_marked", { ...Episode.shape, why: z.string() }),
   event("session.retired", { ...Episode.shape }),
   event("session.parked", { ...Episode.shape, checkpointId: CheckpointId }),
-  event("session.unparked", { ...Episode.shape, checkpointId: CheckpointId }),
+  /** `checkpointId` is absent where nothing was open any more when a later incarnation found the session parked. */
+  event("session.unparked", { ...Episode.shape, checkpointId: CheckpointId.optional() }),
   event("input.refused", { subject: z.string(), problem: Problem }),
 ]);
 export type ParticipantEvent = z.infer<typeof ParticipantEvent>;

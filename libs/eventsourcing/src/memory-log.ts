@@ -77,7 +77,7 @@ export class MemoryLog implements EventLog {
     if (draft === undefined) return undefined;
     const { subject, expected, messageId } = draft;
     const known = this.#bySubject.get(subject) ?? [];
-    const found = anchored === -1 ? known.at(-1) : known.find(({ sequence }) => sequence > expected.sequence);
+    const found = anchored === -1 ? known.at(-1) : firstAfter(known, expected.sequence);
     return found?.messageId === messageId ? found.sequence + drafts.length - 1 - at : undefined;
   }
 
@@ -94,6 +94,12 @@ export class MemoryLog implements EventLog {
     if (known === undefined) this.#bySubject.set(subject, [stored]);
     else known.push(stored);
   }
+}
+
+/** The first of `messages` after `sequence`, looked for from their end, which is near. */
+function firstAfter(messages: readonly StoredMessage[], sequence: number): StoredMessage | undefined {
+  const before = messages.findLastIndex((message) => message.sequence <= sequence);
+  return messages[before + 1];
 }
 
 /** @throws HoldpointError `invalid_request` where the server would refuse these drafts whatever the stream holds */

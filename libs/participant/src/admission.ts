@@ -91,6 +91,17 @@ export class Admission {
     }
   }
 
+  /**
+   * Returns when no seed, and nothing else that a prepare would wait for, is in flight for episodes that `concerns` names.
+   *
+   * @throws the signal's reason, when it is aborted meanwhile
+   */
+  settled(concerns: (episode: Episode) => boolean, signal: AbortSignal): Promise<void> {
+    const isDone = () =>
+      ![...this.#inFlight].some((entry) => (entry.blocks || entry.firstSeed) && concerns(entry.episode));
+    return this.readiness.until(isDone, signal);
+  }
+
   /** What is in flight and holds up a prepare. */
   blockers(): Blocker[] {
     return [...this.#inFlight]

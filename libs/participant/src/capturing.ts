@@ -1,5 +1,5 @@
 /** The asks to capture and to commit: the sessions' state is fixed in the log, then made durable outside it. */
-import type { Ask } from "@holdpoint/checkpoint";
+import type { Ask, Obligation } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Episode, ParticipantEvent } from "@holdpoint/schemas";
 import type { Session, SessionEvent } from "@holdpoint/session";
@@ -15,7 +15,7 @@ import { blockersOf, isCapturable } from "./preparing.ts";
  */
 export async function capture<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
-  { scope = [], checkpointId }: Ask,
+  { ask: { scope = [], checkpointId }, sequence }: Obligation,
   signal: AbortSignal,
 ): Promise<Answer> {
   if (checkpointId === null) throw new HoldpointError("invalid_request", "a capture names its checkpoint");
@@ -29,22 +29,14 @@ export async function capture<State, Own extends SessionEvent>(
   signal.throwIfAborted();
   if (fixed !== undefined && fixed.length > 0) await participant.obey(fixed, { urgent: true });
   const sessions = sessionsOf(participant, scope);
-  await appendCaptured(participant, sessions, checkpointId);
-  return { digest: holdingDigest(participant.spec.kind, sessions), sessions: sessions.length };
-}
-
-async function appendCaptured<State, Own extends SessionEvent>(
-  participant: Participant<State, Own>,
-  sessions: readonly Session<State>[],
-  checkpointId: string,
-): Promise<void> {
   const { kind } = participant.spec;
-  const events = sessions.map((session): ParticipantEvent => {
+  const before = sessions.map((session): ParticipantEvent => {
     const { rollout, attempt, state } = session;
-    const data = { rollout, attempt, checkpointId, digest: sessionDigest(kind, session), edges: kind.edges(state) };
+    const digest = sessionDigest(kind, session);
+    const data = { rollout, attempt, checkpointId, digest, edges: kind.edges(state), asked: sequence };
     return { type: "session.captured", data };
   });
-  await participant.obey(events, { urgent: true });
+  return { before, digest: holdingDigest(kind, sessions), sessions: sessions.length };
 }
 
 function sessionsOf<State, Own extends SessionEvent>(

@@ -3,7 +3,8 @@
  *
  * 1. One append is in flight at a time; what comes meanwhile is gathered into the next message (L1).
  * 2. Each append expects the subject to end where this writer left it. A refusal means that a successor has taken over: the
- *    writer is fenced for good, and everything asked of it fails.
+ *    writer is fenced for good, and everything asked of it fails. So it is where an append fails: whether it is stored is not
+ *    known, and what comes after it may not be.
  * 3. What was asked resolves after the acknowledgement, and after `applied` saw the events, in stream order (L2).
  * 4. While it is frozen only what is marked `urgent` is appended (L4).
  */
@@ -18,9 +19,11 @@ import {
 } from "@holdpoint/eventsourcing";
 import { logSubject, resultSubject, type Writer } from "@holdpoint/schemas";
 
-/** UTF-16 units of a message: at three bytes each it stays below the broker's limit. A single larger event is refused. */
+/** UTF-16 units up to which appends are gathered into a message: at three bytes each it stays below the broker's limit. */
 const maxMessageUnits = 256 * 1024;
 const maxEventsPerMessage = 2_000;
+/** Bytes of UTF-8 of what is asked at once. The broker takes 1 MiB, with headers. */
+const maxAppendBytes = 1_000_000;
 
 /** Events as JSON, with commas between. */
 interface WrittenOut {
@@ -31,7 +34,8 @@ interface WrittenOut {
 interface Pending<E> extends WrittenOut {
   readonly events: readonly E[];
   readonly subject: string;
-  readonly urgent: boolean;
+  /** Goes also while the writer is frozen. */
+  urgent: boolean;
   resolve(sequence: number): void;
   reject(error: unknown): void;
 }
@@ -48,6 +52,8 @@ export interface LogWriterOptions<E> {
   readonly applied: (events: readonly Recorded<E>[]) => void;
   /** Called once, when a successor has taken over. */
   readonly fenced: () => void;
+  /** Called once, when an append has failed: nothing more is appended by this writer, and only a successor can go on. */
+  readonly failed?: (error: unknown) => void;
 }
 
 export class LogWriter<E extends NewEvent> {
@@ -59,7 +65,9 @@ export class LogWriter<E extends NewEvent> {
   #frozen = false;
   #sequence = 0;
   #appended = 0;
-  #fenced = false;
+  #isPumping = false;
+  /** Why nothing more is appended. */
+  #over: HoldpointError | undefined;
 
   private constructor(options: LogWriterOptions<E>) {
     this.#options = options;
@@ -97,7 +105,8 @@ export class LogWriter<E extends NewEvent> {
    * Appends `events` in one message.
    *
    * @returns the sequence of the message
-   * @throws HoldpointError `stale_attempt` where a successor of this process has taken over
+   * @throws HoldpointError `stale_attempt` where a successor of this process has taken over; `invalid_request` where they are
+   *   too large for a message; `unavailable` where an append before has failed
    */
   record(events: readonly E[], { urgent = false } = {}): Promise<number> {
     return this.#enqueue(this.#logSubject, events, urgent);
@@ -108,10 +117,11 @@ export class LogWriter<E extends NewEvent> {
     return this.#enqueue(this.#resultSubject, [event], false);
   }
 
-  /** Returns once everything asked so far is appended; from then on only urgent events are, until `thaw`. */
+  /** Returns once everything asked so far is appended; of what comes from now on only urgent events are, until `thaw`. */
   async freeze(): Promise<void> {
-    while (this.#waiting.length > 0 || this.#inFlight !== undefined) await this.settled();
+    if (!this.#frozen) for (const pending of this.#waiting) pending.urgent = true;
     this.#frozen = true;
+    while (this.#inFlight !== undefined || this.#waiting.some(({ urgent }) => urgent)) await this.settled();
   }
 
   thaw(): void {
@@ -125,24 +135,32 @@ export class LogWriter<E extends NewEvent> {
   }
 
   #enqueue(subject: string, events: readonly E[], urgent: boolean): Promise<number> {
-    if (this.#fenced) return Promise.reject(this.#fencedError());
+    if (this.#over !== undefined) return Promise.reject(this.#over);
     if (events.length === 0) return Promise.resolve(this.#sequence);
     const written = writtenOut(events);
-    if (written.text.length > maxMessageUnits) return Promise.reject(tooLarge(written.text.length));
+    const tooLarge = refusalOf(written.text);
+    if (tooLarge !== undefined) return Promise.reject(tooLarge);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ ...written, events, subject, urgent, resolve, reject });
       this.#pump();
     });
   }
 
+  /** Starts an append after this turn, so that what is asked in one turn is gathered. */
   #pump(): void {
-    if (this.#inFlight !== undefined || this.#fenced) return;
-    const batch = this.#take();
-    if (batch.length === 0) return;
-    this.#inFlight = this.#append(batch).finally(() => {
-      this.#inFlight = undefined;
-      this.#pump();
+    if (this.#isPumping || this.#inFlight !== undefined || this.#over !== undefined) return;
+    this.#isPumping = true;
+    queueMicrotask(() => {
+      this.#isPumping = false;
+      const batch = this.#take();
+      if (batch.length > 0) this.#inFlight = this.#store(batch);
     });
+  }
+
+  async #store(batch: readonly Pending<E>[]): Promise<void> {
+    await this.#append(batch);
+    this.#inFlight = undefined;
+    this.#pump();
   }
 
   /** The longest run of waiting appends for one subject that fits a message. */
@@ -173,7 +191,8 @@ export class LogWriter<E extends NewEvent> {
       this.#apply(events, subject, result.sequence);
       for (const pending of batch) pending.resolve(result.sequence);
     } catch (error) {
-      for (const pending of batch) pending.reject(error);
+      this.#end(batch, this.#failure(error));
+      this.#options.failed?.(error);
     }
   }
 
@@ -197,16 +216,27 @@ export class LogWriter<E extends NewEvent> {
   }
 
   #fence(batch: readonly Pending<E>[]): void {
-    this.#fenced = true;
-    for (const pending of [...batch, ...this.#waiting]) pending.reject(this.#fencedError());
-    this.#waiting = [];
+    const words = `another process has taken over ${this.#logSubject}; this one stops`;
+    this.#end(batch, new HoldpointError("stale_attempt", words, { details: this.#details() }));
     this.#options.fenced();
   }
 
-  #fencedError(): HoldpointError {
-    return new HoldpointError("stale_attempt", `another process has taken over ${this.#logSubject}; this one stops`, {
-      details: { subject: this.#logSubject, incarnation: this.#options.incarnation },
-    });
+  /** Everything asked so far, and from now on, fails with `why`. */
+  #end(batch: readonly Pending<E>[], why: HoldpointError): void {
+    this.#over = why;
+    const failed = [...batch, ...this.#waiting];
+    this.#waiting = [];
+    for (const pending of failed) pending.reject(why);
+  }
+
+  #failure(cause: unknown): HoldpointError {
+    const words = `an append to ${this.#logSubject} failed, and nothing is appended after it: start the process again`;
+    const why = cause instanceof Error ? cause.message : String(cause);
+    return new HoldpointError("unavailable", `${words} (${why})`, { cause, details: this.#details() });
+  }
+
+  #details() {
+    return { subject: this.#logSubject, incarnation: this.#options.incarnation };
   }
 }
 
@@ -215,10 +245,12 @@ function writtenOut(events: readonly NewEvent[]): WrittenOut {
   return { text, controlPlane: events.some((event) => concernsControlPlane(event)) };
 }
 
-function tooLarge(units: number): HoldpointError {
-  return new HoldpointError(
-    "invalid_request",
-    `events of ${units} characters do not fit a message of ${maxMessageUnits}: put large texts into blobs (Contents.write)`,
-    { details: { units } },
-  );
+/** What is wrong with a text that does not fit a message. */
+function refusalOf(text: string): HoldpointError | undefined {
+  const bytes = text.length > maxMessageUnits ? Buffer.byteLength(text) : 0;
+  if (bytes <= maxAppendBytes) return undefined;
+  const words = `events of ${bytes} bytes do not fit a message of ${maxAppendBytes}`;
+  return new HoldpointError("invalid_request", `${words}: put large texts into blobs (Contents.write)`, {
+    details: { bytes, limit: maxAppendBytes },
+  });
 }

@@ -1,10 +1,9 @@
 /**
  * Obeying what the control subject asks: one ask at a time, in order, each until its answer is in the log.
  *
- * An ask that is over before it was obeyed (resumed, failed, superseded) is aborted and not answered. A release runs beside
- * the others, so that a slow one delays nothing.
+ * An ask that is over before it was obeyed (resumed, failed, superseded) is aborted and not answered.
  */
-import { isStale, type Obligation, obligationsOf } from "@holdpoint/checkpoint";
+import { type Obligation, obligationsOf, type ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { ParticipantEvent } from "@holdpoint/schemas";
 import type { SessionEvent } from "@holdpoint/session";
@@ -17,7 +16,13 @@ import { problemOf } from "./rpc-server.ts";
 type AnswerData = Extract<ParticipantEvent, { type: "participant.answered" }>["data"];
 
 /** What an obeyed ask answers, beside what every answer names. */
-export type Answer = Partial<Omit<AnswerData, "asked" | "operation" | "checkpointId">>;
+export interface Answer extends Partial<Omit<AnswerData, "asked" | "operation" | "checkpointId">> {
+  /** Events that go before the answer, in its message where they fit. */
+  readonly before?: readonly ParticipantEvent[];
+}
+
+/** A slow release delays nothing, and work goes on while a commit is still writing. */
+const besides: ReadonlySet<string> = new Set(["release", "proceed"]);
 
 export class Obedience<State, Own extends SessionEvent> {
   readonly #participant: Participant<State, Own>;
@@ -32,16 +37,15 @@ export class Obedience<State, Own extends SessionEvent> {
 
   /** Looks at what is owed: ends what is over, begins what is next. */
   look(): void {
-    const owed = obligationsOf(this.#participant.gate);
-    const sequences = new Set(owed.map(({ sequence }) => sequence));
+    const { gate } = this.#participant;
     for (const [sequence, controller] of this.#working) {
-      if (!sequences.has(sequence)) controller.abort(new HoldpointError("stale_checkpoint", "the ask is over"));
+      if (isOver(gate, sequence)) controller.abort(new HoldpointError("stale_checkpoint", "the ask is over"));
     }
     if (this.#over) return;
-    for (const obligation of owed) {
-      const isRelease = obligation.ask.operation === "release";
-      if (this.#working.has(obligation.sequence) || (this.#busy && !isRelease)) continue;
-      void this.#obey(obligation, isRelease);
+    for (const obligation of obligationsOf(gate)) {
+      const beside = besides.has(obligation.ask.operation);
+      if (this.#working.has(obligation.sequence) || (this.#busy && !beside)) continue;
+      void this.#obey(obligation, beside);
     }
   }
 
@@ -57,6 +61,9 @@ export class Obedience<State, Own extends SessionEvent> {
     }
     this.#working.delete(obligation.sequence);
     if (!beside) this.#busy = false;
+    const { gate } = this.#participant;
+    const isFixed = gate.fixed !== undefined || gate.cut !== undefined;
+    if (obligation.ask.operation === "capture" && !isFixed) this.#participant.letGo();
     this.look();
   }
 
@@ -75,13 +82,14 @@ export class Obedience<State, Own extends SessionEvent> {
     }
   }
 
-  #run({ ask }: Obligation, signal: AbortSignal): Promise<Answer> {
+  #run(obligation: Obligation, signal: AbortSignal): Promise<Answer> {
+    const { ask } = obligation;
     const participant = this.#participant;
     switch (ask.operation) {
       case "prepare":
         return prepare(participant, ask, signal);
       case "capture":
-        return capture(participant, ask, signal);
+        return capture(participant, obligation, signal);
       case "commit":
         return commit(participant, ask, signal);
       case "restore":
@@ -97,14 +105,23 @@ export class Obedience<State, Own extends SessionEvent> {
     }
   }
 
-  /** An ask that is over needs no answer; one of its id would be stale. */
-  async #answer({ ask, sequence }: Obligation, answer: Answer): Promise<void> {
-    const { gate } = this.#participant;
-    const isOver = !gate.asks.some((other) => other.sequence === sequence);
-    const { operation, checkpointId } = ask;
-    if (isOver || (operation === "prepare" && checkpointId !== null && isStale(gate, checkpointId))) return;
-    const data = { asked: sequence, operation, checkpointId, ...answer };
-    await this.#participant.obey([{ type: "participant.answered", data }], { urgent: true });
-    if (operation === "capture" && answer.problem !== undefined) this.#participant.letGo();
+  /** An ask that is over needs no answer. Only a capture's goes out while the process appends nothing else (L4). */
+  async #answer({ ask: { operation, checkpointId }, sequence }: Obligation, { before = [], ...answer }: Answer) {
+    if (isOver(this.#participant.gate, sequence)) return;
+    const options = { urgent: operation === "capture" };
+    const answered = (said: Answer): ParticipantEvent => ({
+      type: "participant.answered",
+      data: { asked: sequence, operation, checkpointId, ...said },
+    });
+    try {
+      await this.#participant.obey([...before, answered(answer)], options);
+    } catch (error) {
+      if (!HoldpointError.is(error, "invalid_request")) throw error; // else it was too large for the log
+      await this.#participant.obey([answered({ problem: problemOf(error) })], options);
+    }
   }
+}
+
+function isOver({ asks }: ParticipantGate, sequence: number): boolean {
+  return !asks.some((ask) => ask.sequence === sequence);
 }

@@ -9,48 +9,23 @@
  */
 import type { ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
-import type { BlobStore, EventLog, Recorded, SnapshotStore, StoredMessage, Tail } from "@holdpoint/eventsourcing";
+import type { Recorded, StoredMessage, Tail } from "@holdpoint/eventsourcing";
 import type { Episode } from "@holdpoint/schemas";
-import { keyOf, type SessionEvent, type SessionFold } from "@holdpoint/session";
+import type { SessionEvent, SessionFold } from "@holdpoint/session";
 import { Admission } from "./admission.ts";
 import { Contents } from "./contents.ts";
 import type { Directory } from "./directory.ts";
 import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
 import { LogWriter } from "./log-writer.ts";
-import type { Messenger } from "./messenger.ts";
 import { Obedience } from "./obedience.ts";
 import { type OwnSubjects, ownSubjects, ProcessFold } from "./process-fold.ts";
+import type { ParticipantOptions, Service } from "./participant-options.ts";
 import type { LogEvent, RoleHooks, RoleSpec } from "./role-spec.ts";
+import { Pace } from "./pace.ts";
+import { Refusals } from "./refusals.ts";
 import { RpcClient } from "./rpc-client.ts";
-import { type AnyMethod, RpcServer } from "./rpc-server.ts";
+import { RpcServer } from "./rpc-server.ts";
 import type { StreamClock } from "./stream-clock.ts";
-
-export interface ParticipantOptions {
-  readonly run: string;
-  readonly instance: string;
-  readonly worker: string;
-  /** Where it serves outside NATS, such as a model's URL. */
-  readonly endpoint?: string | undefined;
-  /** Unique for each life of the process. */
-  readonly incarnation: string;
-  readonly log: EventLog;
-  readonly blobs: BlobStore;
-  /** Where snapshots of its fold rest; absent: it is folded from the start each time. */
-  readonly snapshots?: SnapshotStore | undefined;
-  readonly messenger: Messenger;
-  /** The local clock, epoch milliseconds. */
-  readonly clock: () => number;
-  /** Called once, when a successor of this process has taken over: nothing it does counts any more. */
-  readonly fenced: () => void;
-  /** Something went wrong that nobody asked about. */
-  readonly trouble: (what: string, error?: unknown) => void;
-}
-
-/** What a role serves once it is ready to. */
-export interface Service<State, Own> {
-  readonly methods: Readonly<Record<string, AnyMethod>>;
-  readonly hooks: RoleHooks<State, Own>;
-}
 
 /** At some 250 bytes each they fit a message. */
 const eventsPerMessage = 500;
@@ -65,16 +40,17 @@ export class Participant<State, Own extends SessionEvent> {
   readonly admission: Admission;
   readonly calls: RpcClient;
   readonly subjects: OwnSubjects;
-  /** Sessions that the open checkpoint has captured: what they say waits until it is let go on. */
-  readonly #held = new Set<string>();
+  readonly #pace: Pace<State, Own>;
   readonly #obedience: Obedience<State, Own>;
   readonly #fold: ProcessFold<State, Own>;
+  readonly #refusals: Refusals;
   #hooks: RoleHooks<State, Own> = {};
   #writer: LogWriter<LogEvent<Own>> | undefined;
   #queue: Promise<void> = Promise.resolve();
   #tail: Tail | undefined;
   #server: RpcServer | undefined;
   #announced = 0;
+  #stopped = false;
 
   private constructor(options: ParticipantOptions, spec: RoleSpec<State, Own>) {
     this.spec = spec;
@@ -87,7 +63,15 @@ export class Participant<State, Own extends SessionEvent> {
       () => this.clock.nowMs(),
     );
     this.calls = new RpcClient(options.messenger, options.run, this.directory);
+    this.#pace = new Pace(this, (events) => this.#own.record(events));
     this.#obedience = new Obedience(this);
+    this.#refusals = new Refusals(
+      () => this.clock.nowMs(),
+      (data) => {
+        const recorded = this.#own.record([{ type: "input.refused", data }]);
+        recorded.catch((error: unknown) => options.trouble("a refusal was not recorded", error));
+      },
+    );
   }
 
   /**
@@ -136,6 +120,7 @@ export class Participant<State, Own extends SessionEvent> {
     const { run, instance, messenger, log } = this.options;
     const tailed = { from: this.#announced + 1, subjects: [this.subjects.control] };
     this.#tail = await log.tail(tailed, (message) => this.#deliver(message));
+    this.#tail.ended.catch((error: unknown) => this.#failed(error));
     this.#server = new RpcServer({
       messenger,
       run,
@@ -144,10 +129,7 @@ export class Participant<State, Own extends SessionEvent> {
       admission: this.admission,
       holds: (episode) => this.sessions.get(episode) !== undefined,
       methods,
-      refused: (subject, problem) => {
-        const event = { type: "input.refused" as const, data: { subject: subject.slice(0, 256), problem } };
-        void this.#own.record([event]).catch((error: unknown) => this.options.trouble("not recorded", error));
-      },
+      refused: (subject, problem) => this.#refusals.note(subject, problem),
     });
     await this.#server.start();
     this.#obedience.look();
@@ -162,6 +144,7 @@ export class Participant<State, Own extends SessionEvent> {
 
   /** Stops without a goodbye: it stays expected, and its successor goes on. */
   async stop(): Promise<void> {
+    this.#stopped = true;
     this.#server?.stop();
     await this.#tail?.stop();
   }
@@ -172,24 +155,22 @@ export class Participant<State, Own extends SessionEvent> {
    *
    * @throws HoldpointError `stale_attempt` where an episode was retired, or a successor has taken over
    */
-  async record(...events: readonly LogEvent<Own>[]): Promise<void> {
-    await this.#letGo(events);
-    await this.#own.record(events);
+  record(...events: readonly LogEvent<Own>[]): Promise<void> {
+    return this.#pace.going(events, () => this.#own.record(events));
   }
 
   /** Appends the event that ends an episode, to the result subject. */
-  async end(event: Own): Promise<void> {
-    await this.#letGo([event]);
-    await this.#own.end(event);
+  end(event: Own): Promise<void> {
+    return this.#pace.going([event], () => this.#own.end(event));
   }
 
   /** Appends what obeys the control subject, captured or not, in as many messages as it needs; returns the last one's sequence. */
   async obey(events: readonly LogEvent<Own>[], options: { readonly urgent?: boolean } = {}): Promise<number> {
-    let { sequence } = this.#own;
+    const appended: Promise<number>[] = [];
     for (let from = 0; from < events.length; from += eventsPerMessage) {
-      sequence = await this.#own.record(events.slice(from, from + eventsPerMessage), options);
+      appended.push(this.#own.record(events.slice(from, from + eventsPerMessage), options));
     }
-    return sequence;
+    return (await Promise.all(appended)).at(-1) ?? this.#own.sequence;
   }
 
   /** Returns once everything asked so far is appended; nothing but what is urgent follows until the gate lets it. */
@@ -203,18 +184,8 @@ export class Participant<State, Own extends SessionEvent> {
    *
    * @throws the signal's reason, when it is aborted meanwhile
    */
-  async boundary(episode: Episode, signal?: AbortSignal): Promise<void> {
-    this.admission.check(episode);
-    while (this.#mustPark(episode)) {
-      const checkpointId = this.gate.closed?.checkpointId ?? "";
-      const data = { rollout: episode.rollout, attempt: episode.attempt, checkpointId };
-      if (!this.#isParked(episode)) await this.#own.record([{ type: "session.parked", data }]);
-      this.changed();
-      await this.admission.gateLatch.until(() => this.gate.closed?.checkpointId !== checkpointId, signal);
-      this.admission.check(episode);
-      await this.#own.record([{ type: "session.unparked", data }]);
-    }
-    signal?.throwIfAborted();
+  boundary(episode: Episode, signal?: AbortSignal): Promise<void> {
+    return this.#pace.boundary(episode, signal);
   }
 
   /** The broker was away and is back: says so, since nobody is charged for it. */
@@ -229,14 +200,13 @@ export class Participant<State, Own extends SessionEvent> {
 
   /** What these sessions say waits from here, until admission opens or the capture has failed. */
   hold(episodes: readonly Episode[]): void {
-    for (const episode of episodes) this.#held.add(keyOf(episode));
+    this.#pace.hold(episodes);
   }
 
   /** The capture failed: the process goes on as before it. */
   letGo(): void {
-    this.#held.clear();
+    this.#pace.letGo();
     this.#own.thaw();
-    this.admission.gateLatch.changed();
   }
 
   get #own(): LogWriter<LogEvent<Own>> {
@@ -244,23 +214,8 @@ export class Participant<State, Own extends SessionEvent> {
     return this.#writer;
   }
 
-  #mustPark(episode: Episode): boolean {
-    const session = this.sessions.get(episode);
-    if (session === undefined || session.status.restart || this.admission.isExcluded(episode)) return false;
-    return this.admission.isClosed || session.status.work === "parked";
-  }
-
-  #isParked(episode: Episode): boolean {
-    return this.sessions.get(episode)?.status.work === "parked";
-  }
-
-  async #letGo(events: readonly LogEvent<Own>[]): Promise<void> {
-    for (const event of events) {
-      const episode = episodeOf(event);
-      if (episode === undefined) continue;
-      await this.admission.gateLatch.until(() => !this.#held.has(keyOf(episode)));
-      this.admission.check(episode);
-    }
+  #failed(error: unknown): void {
+    if (!this.#stopped) this.options.failed?.(error);
   }
 
   async #claim(): Promise<void> {
@@ -275,6 +230,7 @@ export class Participant<State, Own extends SessionEvent> {
         now: () => this.clock.nowMs(),
         applied: (events) => this.#applyAll(events),
         fenced,
+        failed: (error) => this.#failed(error),
       },
       (last) => ({
         type: "participant.announced",
@@ -294,9 +250,15 @@ export class Participant<State, Own extends SessionEvent> {
     await stream.read(options, (message) => this.#fold.replay(message));
     if (this.#fold.replayed >= snapshotEvery && snapshots)
       await saveSnapshot(snapshots, this.#fold.save(this.#announced));
-    if (this.gate.fixed !== undefined) await this.freeze();
-    const { closed } = this.gate;
-    if (closed !== undefined) this.hold(this.sessions.fixedBy(closed.checkpointId) ?? []);
+    await this.#holdAgain();
+  }
+
+  /** What the process before this one had captured waits here as well. */
+  async #holdAgain(): Promise<void> {
+    const { fixed, cut } = this.gate;
+    if (fixed !== undefined) await this.freeze();
+    const held = fixed?.checkpointId ?? cut;
+    if (held !== undefined) this.hold(this.sessions.fixedBy(held) ?? []);
   }
 
   #applyAll(events: readonly Recorded<LogEvent<Own>>[]): void {
@@ -320,9 +282,12 @@ export class Participant<State, Own extends SessionEvent> {
   }
 
   #gateChanged(before: ParticipantGate, next: ParticipantGate): void {
-    if (before.fixed !== undefined && next.fixed === undefined) this.#writer?.thaw();
+    if (before.fixed !== undefined && next.fixed === undefined) {
+      if (next.cut === undefined) this.letGo();
+      else this.#own.thaw();
+    }
     if (before.closed?.checkpointId === next.closed?.checkpointId) return;
-    this.#held.clear();
+    this.#pace.letGo();
     this.admission.open();
     if (next.closed === undefined) this.#hooks.opened?.();
     else {
@@ -330,10 +295,4 @@ export class Participant<State, Own extends SessionEvent> {
       this.#hooks.closed?.(next.closed.checkpointId);
     }
   }
-}
-
-/** The episode that an event is about; undefined where it is about none. */
-function episodeOf({ data }: { readonly data: object }): Episode | undefined {
-  const { rollout, attempt }: { rollout?: unknown; attempt?: unknown } = data;
-  return typeof rollout === "string" && typeof attempt === "number" ? { rollout, attempt } : undefined;
 }

@@ -13,7 +13,7 @@ export async function prepare<State, Own extends SessionEvent>(
   signal: AbortSignal,
 ): Promise<Answer> {
   const problem = await participant.admission.readiness
-    .until(() => blockersOf(participant).length === 0, signal)
+    .until(() => isReady(participant), signal)
     .then(() => undefined, problemOf);
   const blockers = blockersOf(participant);
   const sessions = participant.sessions.all();
@@ -26,17 +26,25 @@ export async function prepare<State, Own extends SessionEvent>(
   };
 }
 
+/** Whether nothing blocks, without saying what does. */
+function isReady<State, Own extends SessionEvent>(participant: Participant<State, Own>): boolean {
+  return blocking(participant).next().done === true;
+}
+
 /** What keeps a checkpoint from holding this participant now. */
 export function blockersOf<State, Own extends SessionEvent>(participant: Participant<State, Own>): readonly Blocker[] {
-  if (participant.spec.mode === "restart_only") return [];
-  const running = participant.sessions
-    .all()
-    .filter((session) => !isAtBoundary(session.status) && isCapturable(participant, session))
-    .map((session) => ({ ...episodeOf(session), reason: "running", sinceMs: participant.clock.nowMs() }));
-  const hooked = participant.hooks.blockers?.() ?? [];
-  return [...running, ...participant.admission.blockers(), ...hooked].filter(
-    (blocker) => !participant.admission.isExcluded(blocker),
-  );
+  return [...blocking(participant)];
+}
+
+function* blocking<State, Own extends SessionEvent>(participant: Participant<State, Own>): Generator<Blocker> {
+  const { spec, sessions, admission, clock, hooks } = participant;
+  if (spec.mode === "restart_only") return;
+  for (const session of sessions.live()) {
+    if (isAtBoundary(session.status) || !isCapturable(participant, session)) continue;
+    yield { ...episodeOf(session), reason: "running", sinceMs: clock.nowMs() };
+  }
+  yield* admission.blockers();
+  for (const blocker of hooks.blockers?.() ?? []) if (!admission.isExcluded(blocker)) yield blocker;
 }
 
 export function isCapturable<State, Own extends SessionEvent>(

@@ -9,7 +9,7 @@ import { ControlEvent, controlSubject, logSubject, resultSubject } from "@holdpo
 import { type SessionEvent, SessionFold } from "@holdpoint/session";
 import { Directory } from "./directory.ts";
 import { type FoldSnapshot, snapshotVersion } from "./fold-snapshot.ts";
-import type { ParticipantOptions } from "./participant.ts";
+import type { ParticipantOptions } from "./participant-options.ts";
 import type { LogEvent, RoleSpec } from "./role-spec.ts";
 import { StreamClock } from "./stream-clock.ts";
 

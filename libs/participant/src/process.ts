@@ -88,6 +88,13 @@ export async function openParticipant<State, Own extends SessionEvent>(
         logger.error("another process has taken over; this one stops");
         process.exit(exitCodes.fenced);
       },
+      failed: (error) => {
+        logger.error(
+          { err: error },
+          "this process can no longer append or obey; it stops, and has to be started again",
+        );
+        process.exit(exitCodes.failed);
+      },
       trouble: (what, error) => logger.warn({ err: error, what }, "trouble"),
     },
     spec,

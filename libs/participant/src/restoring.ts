@@ -1,7 +1,13 @@
 /** The asks to restore, to retire and to release. */
 import type { Ask } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
-import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
+import {
+  decodeEvents,
+  type EventSchema,
+  eventSchema,
+  type Recorded,
+  type StoredMessage,
+} from "@holdpoint/eventsourcing";
 import { type Assignment, ControlEvent, type Cut, type Episode, type ParticipantEvent } from "@holdpoint/schemas";
 import { keyOf, moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
 import { loadSnapshot } from "./fold-snapshot.ts";
@@ -73,15 +79,24 @@ async function replayed<State, Own extends SessionEvent>(
   const fold = new SessionFold(spec.kind);
   const snapshot = snapshots && (await loadSnapshot<State>(snapshots, subjects.name, upTo));
   if (snapshot !== undefined) fold.load(snapshot.sessions);
-  await log.read(
-    { from: (snapshot?.upTo ?? 0) + 1, upTo, subjects: [subjects.control, subjects.log, subjects.result] },
-    (message) => {
-      if (message.subject === subjects.control) {
-        for (const recorded of decodeEvents(message, controlEvents).events) fold.applyControl(recorded);
-      } else for (const recorded of decodeEvents(message, spec.schema).events) fold.apply(recorded);
-    },
-  );
+  const options = {
+    from: (snapshot?.upTo ?? 0) + 1,
+    upTo,
+    subjects: [subjects.control, subjects.log, subjects.result],
+  };
+  await log.read(options, (message) => {
+    if (message.subject === subjects.control) {
+      for (const recorded of eventsOf(message, controlEvents)) fold.applyControl(recorded);
+    } else for (const recorded of eventsOf(message, spec.schema)) fold.apply(recorded);
+  });
   return fold.fixedBy(source) ?? [];
+}
+
+/** @throws HoldpointError `invalid_checkpoint_state` where one of them cannot be read */
+function eventsOf<E>(message: StoredMessage, schema: EventSchema<E>): readonly Recorded<E>[] {
+  const { events, problems } = decodeEvents(message, schema);
+  if (problems.length === 0) return events;
+  throw new HoldpointError("invalid_checkpoint_state", `the log is damaged: ${problems.join("; ")}`);
 }
 
 function replacements<State>(
@@ -103,11 +118,13 @@ export async function retire<State, Own extends SessionEvent>(
   { rollouts = [] }: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const freed = (await participant.hooks.retire?.(rollouts, signal)) ?? [];
   const marks = new Map(rollouts.map(({ rollout, attempt }) => [rollout, attempt]));
+  const isMarked = ({ rollout, attempt }: Episode) => attempt <= (marks.get(rollout) ?? -1);
+  const freed = (await participant.hooks.retire?.(rollouts, signal)) ?? [];
+  await participant.admission.settled(isMarked, signal); // a seed that was asked for before may still make a session
   const retired = participant.sessions
     .all()
-    .filter(({ rollout, attempt }) => attempt <= (marks.get(rollout) ?? -1))
+    .filter(isMarked)
     .map(({ rollout, attempt }): ParticipantEvent => ({ type: "session.retired", data: { rollout, attempt } }));
   if (freed.length + retired.length > 0) await participant.obey([...freed, ...retired]);
   return {};

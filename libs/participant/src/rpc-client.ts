@@ -8,7 +8,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import { parseJson } from "@holdpoint/eventsourcing";
 import { type Episode, type Role, RpcReply, rpcSubject } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
-import type * as z from "zod";
+import * as z from "zod";
 import type { Directory } from "./directory.ts";
 import type { Messenger } from "./messenger.ts";
 
@@ -50,7 +50,7 @@ export class RpcClient {
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
       signal?.throwIfAborted();
       const reply = await this.#once(subject, text, call);
-      if (reply !== undefined) return call.reply.parse(reply.data);
+      if (reply !== undefined) return dataOf(call, reply.data);
       await this.#pause(call, pauseMs);
     }
   }
@@ -74,7 +74,7 @@ export class RpcClient {
   async #pause(call: Call<unknown>, pauseMs: number): Promise<void> {
     const joined = this.#joined(call);
     const signal = call.signal === undefined ? joined.signal : AbortSignal.any([joined.signal, call.signal]);
-    await delay(pauseMs, undefined, { signal }).catch(() => call.signal?.throwIfAborted());
+    await delay(pauseMs, undefined, { signal }).catch(() => {}); // the caller looks at its own signal
     joined.stop();
   }
 
@@ -86,6 +86,13 @@ export class RpcClient {
     });
     return { signal: controller.signal, stop };
   }
+}
+
+function dataOf<T>({ role, instance, method, reply }: Call<T>, data: unknown): T {
+  const parsed = reply.safeParse(data);
+  if (parsed.success) return parsed.data;
+  const words = `${role} ${instance} answered ${method} with something else than this version expects`;
+  throw new HoldpointError("unavailable", `${words}: ${z.prettifyError(parsed.error)}`);
 }
 
 function answer(bytes: Uint8Array, subject: string): { readonly data: unknown } {

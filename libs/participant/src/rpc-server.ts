@@ -52,9 +52,12 @@ export interface RpcServerOptions {
   readonly admission: Admission;
   readonly holds: (episode: Episode) => boolean;
   readonly methods: Readonly<Record<string, AnyMethod>>;
-  /** A message that nobody can be told about, or that was refused as malformed. */
+  /** A request was refused as malformed. */
   readonly refused: (subject: string, problem: Problem) => void;
 }
+
+/** What the sender can only mend by sending something else. */
+const malformed: ReadonlySet<string> = new Set(["invalid_request", "rollout_id_required"]);
 
 const Addressed = z.looseObject({ to: z.string().optional() });
 
@@ -83,7 +86,7 @@ export class RpcServer {
       if (data !== undefined) request.respond(JSON.stringify({ ok: true, data }));
     } catch (error) {
       const problem = problemOf(error);
-      if (problem.code === "invalid_request") this.#options.refused(request.subject, problem);
+      if (malformed.has(problem.code)) this.#options.refused(request.subject, problem);
       request.respond(JSON.stringify({ ok: false, problem }));
     }
   }
@@ -92,31 +95,33 @@ export class RpcServer {
   async #dispatch({ subject, data }: IncomingRequest): Promise<object | undefined> {
     const json = parseJson(data);
     if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
-    const { episode, name } = this.#address(subject, json.value);
+    const { episode, name, isMine } = this.#address(subject, json.value);
     const known = this.#options.methods[name];
-    const { to } = Addressed.catch({}).parse(json.value);
-    const mine = to === this.#options.instance || subject.includes(".rpc.seed.") || this.#options.holds(episode);
-    if (!mine || (to !== undefined && to !== this.#options.instance)) return undefined;
+    const { instance, holds, admission } = this.#options;
+    const { to = isMine || holds(episode) ? instance : undefined } = Addressed.catch({}).parse(json.value);
+    if (to !== instance) return undefined;
     if (known === undefined) throw this.#unknownMethod(name);
-    this.#options.admission.check(episode);
-    if (known.seeds !== true && !this.#options.holds(episode)) throw noSession(episode);
+    admission.check(episode);
+    if (known.seeds !== true && !holds(episode)) throw noSession(episode);
     return this.#admit(episode, known, json.value);
   }
 
-  #address(subject: string, body: unknown): { readonly episode: Episode; readonly name: string } {
+  /** `isMine`: the subject names this instance. */
+  #address(subject: string, body: unknown) {
     const address = parseRpcSubject(subject);
-    if (address?.kind === "call") return { episode: address.episode, name: address.method };
+    if (address?.kind === "call") return { episode: address.episode, name: address.method, isMine: false };
     const episode = EpisodeSchema.safeParse(body);
-    if (address !== undefined && episode.success) return { episode: episode.data, name: "seed" };
+    if (address !== undefined && episode.success) return { episode: episode.data, name: "seed", isMine: true };
     throw new HoldpointError("rollout_id_required", `expected a rollout and an attempt in the body of ${subject}`);
   }
 
+  /** What was held is looked at again: meanwhile the episode may have got a session, or been retired. */
   async #admit(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
     const { admission, holds } = this.#options;
-    const firstSeed = known.seeds === true && !holds(episode);
     if (admission.isClosed && known.whileClosed === "refused") throw closed();
-    if (known.whileClosed === "held") await admission.whenOpen();
+    while (admission.isClosed && known.whileClosed === "held") await admission.whenOpen();
     admission.check(episode);
+    const firstSeed = known.seeds === true && !holds(episode);
     const reason = known.blocks ?? "in flight";
     return admission.run(episode, { reason, firstSeed, blocks: known.blocks !== undefined }, () =>
       known.run(episode, body),

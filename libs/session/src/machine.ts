@@ -44,7 +44,9 @@ export const sessionMachine = createMachine({
   },
 });
 
-export type Work = "idle" | "running" | "at_boundary" | "parked" | "closed";
+const open = ["idle", "running", "at_boundary", "parked"] as const;
+
+export type Work = (typeof open)[number] | "closed";
 
 export interface SessionStatus {
   readonly work: Work;
@@ -58,10 +60,8 @@ interface Entry {
   readonly next: ReadonlyMap<string, Entry>;
 }
 
-const works: readonly Work[] = ["idle", "running", "at_boundary", "parked", "closed"];
-
 function statusOf(snapshot: Snapshot): SessionStatus {
-  const work = works.find((name) => snapshot.matches({ work: name })) ?? "closed";
+  const work = open.find((name) => snapshot.matches({ work: name })) ?? "closed";
   return { work, restart: snapshot.matches({ capture: "restart" }) };
 }
 

@@ -63,6 +63,8 @@ export class SessionFold<State, E extends SessionEvent> {
   readonly #live: Sessions<State> = new Map();
   readonly #fixed = new Map<string, Sessions<State>>();
   readonly #pending = new Map<string, Sessions<State>>();
+  /** By which ask and which incarnation each checkpoint was fixed: another one begins anew. */
+  readonly #captures = new Map<string, Capture>();
 
   constructor(kind: SessionKind<State, E>) {
     this.kind = kind;
@@ -75,6 +77,11 @@ export class SessionFold<State, E extends SessionEvent> {
   /** Every live session: neither closed nor retired. */
   all(): readonly Session<State>[] {
     return [...this.#live.values()];
+  }
+
+  /** Every live session, one after the other. */
+  live(): Iterable<Session<State>> {
+    return this.#live.values();
   }
 
   /** What the checkpoint fixed; undefined where this process knows no such checkpoint. */
@@ -102,16 +109,20 @@ export class SessionFold<State, E extends SessionEvent> {
   /** Takes over what `save` gave; for a fold that has applied nothing. */
   load({ live, fixed, pending }: SavedSessions<State>): void {
     for (const [key, session] of live) this.#live.set(key, session);
-    for (const [id, sessions] of fixed) this.#fixed.set(id, new Map(sessions));
+    for (const [id, sessions] of fixed) {
+      this.#fixed.set(id, new Map(sessions));
+      this.#captures.set(id, { asked: undefined, incarnation: "" }); // of a process that is over
+    }
     for (const [id, sessions] of pending) this.#pending.set(id, new Map(sessions));
   }
 
   /** Applies an event of the process's own log or result subject. */
   apply(recorded: Recorded<E>): void {
     const { type } = recorded.event;
+    if (type === "participant.answered") return this.#answered(recorded);
     const data = sessionData(recorded.event.data);
     if (data === undefined) return;
-    if (type === "session.captured") this.#fix(data);
+    if (type === "session.captured") this.#fix(data, recorded);
     else if (type === "session.restored") this.#restore(data, recorded.sequence);
     else this.#evolve(data, recorded);
   }
@@ -134,7 +145,10 @@ export class SessionFold<State, E extends SessionEvent> {
   /** A capture begins anew with each ask. What is restored counts for a restore that was asked for and is not over. */
   #begin({ operation, checkpointId }: { readonly operation: string; readonly checkpointId: string | null }): void {
     if (checkpointId === null) return;
-    if (operation === "capture") this.#fixed.set(checkpointId, new Map());
+    if (operation === "capture") {
+      this.#fixed.set(checkpointId, new Map());
+      this.#captures.delete(checkpointId);
+    }
     if (operation === "restore") this.#pending.set(checkpointId, new Map());
   }
 
@@ -172,12 +186,31 @@ export class SessionFold<State, E extends SessionEvent> {
     return this.#live;
   }
 
-  #fix({ checkpointId, ...data }: SessionData): void {
+  #fix({ checkpointId, ...data }: SessionData, recorded: Recorded<E>): void {
     const session = this.#live.get(keyOf(data));
     if (checkpointId === undefined || session === undefined) return;
-    const fixed = this.#fixed.get(checkpointId) ?? new Map<string, Session<State>>();
-    fixed.set(keyOf(data), { ...session, state: this.kind.fix(session.state) });
+    this.#capturing(checkpointId, captureOf(recorded)).set(keyOf(data), {
+      ...session,
+      state: this.kind.fix(session.state),
+    });
+  }
+
+  /** What a capture has fixed is what was fixed by the process, and for the ask, that answer it. */
+  #answered(recorded: Recorded<E>): void {
+    const { operation, checkpointId, problem } = fields(recorded.event.data);
+    if (operation !== "capture" || typeof checkpointId !== "string" || problem !== undefined) return;
+    this.#capturing(checkpointId, captureOf(recorded));
+  }
+
+  /** The sessions that `capture` has fixed so far. */
+  #capturing(checkpointId: string, capture: Capture): Sessions<State> {
+    const known = this.#fixed.get(checkpointId);
+    const before = this.#captures.get(checkpointId);
+    this.#captures.set(checkpointId, capture);
+    if (known !== undefined && (before === undefined || isSame(before, capture))) return known;
+    const fixed: Sessions<State> = new Map();
     this.#fixed.set(checkpointId, fixed);
+    return fixed;
   }
 
   #restore({ rollout, attempt, from, source, checkpointId }: SessionData, sequence: number): void {
@@ -196,8 +229,28 @@ export class SessionFold<State, E extends SessionEvent> {
 
   /** No checkpoint is open at a release: what is not kept was dropped, or was captured and never committed. */
   #release(kept: readonly string[]): void {
-    for (const checkpointId of this.#fixed.keys()) if (!kept.includes(checkpointId)) this.#fixed.delete(checkpointId);
+    const keeps = new Set(kept);
+    for (const checkpointId of this.#fixed.keys()) {
+      if (keeps.has(checkpointId)) continue;
+      this.#fixed.delete(checkpointId);
+      this.#captures.delete(checkpointId);
+    }
   }
+}
+
+/** One process' obedience to one ask to capture. Older streams do not say which ask. */
+interface Capture {
+  readonly asked: unknown;
+  readonly incarnation: string;
+}
+
+function captureOf({ event, incarnation }: Recorded<SessionEvent>): Capture {
+  return { asked: fields(event.data).asked, incarnation };
+}
+
+function isSame(one: Capture, other: Capture): boolean {
+  const sameAsk = one.asked === undefined || other.asked === undefined || one.asked === other.asked;
+  return sameAsk && one.incarnation === other.incarnation;
 }
 
 interface SessionData extends Episode {
@@ -225,6 +278,9 @@ interface Fields {
   readonly checkpointId?: unknown;
   readonly from?: unknown;
   readonly source?: unknown;
+  readonly asked?: unknown;
+  readonly operation?: unknown;
+  readonly problem?: unknown;
 }
 
 function fields(data: Fields): Fields {

@@ -1,0 +1,34 @@
+/** What a participant's process is made of, and what its role serves. */
+import type { BlobStore, EventLog, SnapshotStore } from "@holdpoint/eventsourcing";
+import type { Messenger } from "./messenger.ts";
+import type { RoleHooks } from "./role-spec.ts";
+import type { AnyMethod } from "./rpc-server.ts";
+
+export interface ParticipantOptions {
+  readonly run: string;
+  readonly instance: string;
+  readonly worker: string;
+  /** Where it serves outside NATS, such as a model's URL. */
+  readonly endpoint?: string | undefined;
+  /** Unique for each life of the process. */
+  readonly incarnation: string;
+  readonly log: EventLog;
+  readonly blobs: BlobStore;
+  /** Where snapshots of its fold rest; absent: it is folded from the start each time. */
+  readonly snapshots?: SnapshotStore | undefined;
+  readonly messenger: Messenger;
+  /** The local clock, epoch milliseconds. */
+  readonly clock: () => number;
+  /** Called once, when a successor of this process has taken over: nothing it does counts any more. */
+  readonly fenced: () => void;
+  /** Called when it can no longer append or obey, such as on a damaged stream: only a successor can go on. */
+  readonly failed?: ((error: unknown) => void) | undefined;
+  /** Something went wrong that nobody asked about. */
+  readonly trouble: (what: string, error?: unknown) => void;
+}
+
+/** What a role serves once it is ready to. */
+export interface Service<State, Own> {
+  readonly methods: Readonly<Record<string, AnyMethod>>;
+  readonly hooks: RoleHooks<State, Own>;
+}
