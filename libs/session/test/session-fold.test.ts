@@ -272,6 +272,19 @@ describe("a restore", () => {
     expect(told.fold.pendingOf("x1")).toEqual([]);
   });
 
+  test("counts only where a restore was asked for", () => {
+    const told = captured();
+    told.restore("x1", "c1", r0, 1);
+    told.ask("capture", "x1");
+    told.restore("x1", "c1", r0, 1);
+    told.ask("restore", null);
+    expect(told.fold.pendingOf("x1")).toEqual([]);
+    const before = told.fold.all();
+    told.installed("x1", "c1");
+    told.installed("x9", "c1");
+    expect(told.fold.all()).toEqual(before);
+  });
+
   test("of several sessions installs them all, and another restore's none", () => {
     const told = holding(r0, other);
     told.capture("c1", r0, other);

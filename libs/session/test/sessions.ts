@@ -34,7 +34,16 @@ export const digest = "0".repeat(64);
 /** A fold with the log that it reads. */
 export class Told {
   readonly fold = new SessionFold(wordsKind);
-  #sequence = 0;
+  #sequence: number;
+
+  /** @param sequence of the last message before */
+  constructor(sequence = 0) {
+    this.#sequence = sequence;
+  }
+
+  get sequence(): number {
+    return this.#sequence;
+  }
 
   /** Something said about an episode. @returns its sequence */
   say(type: string, episode: Episode, more: object = {}): number {
