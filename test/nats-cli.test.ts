@@ -1,16 +1,14 @@
 /** The documented one-liners, run with the real `nats` command line against a system that is up. */
 import { provideCli } from "@holdpoint/broker";
 import { Outcome } from "@holdpoint/schemas";
-import { type ChildProcess, execFile, spawn } from "node:child_process";
-import { once } from "node:events";
+import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import * as z from "zod";
+import { startSystem, type System } from "./system.ts";
 
 const nats = await provideCli();
-const Up = z.object({ environments: z.object({ operator: z.string() }) });
 const PubAck = z.object({ stream: z.literal("HP_demo"), seq: z.int().positive() });
 
 /** The lines of the documents' shell examples that call `nats`. */
@@ -26,24 +24,16 @@ function words(line: string): readonly string[] {
 }
 
 describe.skipIf(nats === undefined)("the nats command line", () => {
-  let running: ChildProcess;
+  let system: System;
   let env: NodeJS.ProcessEnv;
 
   beforeAll(async () => {
-    running = spawn(process.execPath, ["apps/cli/src/main.ts", "up", "--json"], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const { stdout } = running;
-    if (stdout === null) throw new Error("no output to read");
-    const [line] = await once(createInterface({ input: stdout }), "line");
-    const { environments } = Up.parse(JSON.parse(String(line)));
-    const exported = readFileSync(environments.operator, "utf8").matchAll(/^export (\w+)='(.*)'$/gm);
-    env = { ...process.env, ...Object.fromEntries([...exported].map(([, name, value]) => [name, value])) };
+    system = await startSystem();
+    env = { ...process.env, ...system.environmentOf("operator") };
   });
 
   afterAll(async () => {
-    running.kill("SIGINT");
-    await once(running, "exit");
+    await system.stop();
   });
 
   /** Runs the command line. @returns what it printed, on both outputs */
