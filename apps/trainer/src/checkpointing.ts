@@ -53,17 +53,17 @@ async function releaseOlder(context: TrainerContext): Promise<void> {
   );
 }
 
-/** Frees what only other checkpoints than `kept` need, and drops their files. */
+/**
+ * Frees what only other checkpoints than `kept` need, and drops their files. Best effort.
+ *
+ * @throws HoldpointError where an invariant is broken
+ */
 export async function release(context: TrainerContext, kept: readonly string[]): Promise<void> {
-  const { dir, view, logger } = context;
-  const { lastResumed } = view.history;
-  if (lastResumed === undefined) return;
-  const outcome = await context.controller.command({
-    operation: "release",
-    checkpointId: lastResumed,
-    kept: [...kept],
-    timeoutMs: timeoutOf(context),
-  });
-  if (!outcome.ok) return logger.warn({ why: outcome.problem.message }, "nothing released");
+  const { dir, view } = context;
+  const { lastResumed: checkpointId } = view.history;
+  if (checkpointId === undefined) return;
+  const timeoutMs = timeoutOf(context);
+  const result = await attempt(context, { operation: "release", checkpointId, kept: [...kept], timeoutMs });
+  if (result === undefined) return;
   for (const id of await dir.checkpoints()) if (!kept.includes(id)) await dir.removeCheckpoint(id);
 }

@@ -21,7 +21,7 @@ export interface EpisodePath extends Episode {
 }
 
 /** Rows of one episode, oldest first, as far as its model calls were read. */
-export class RowReader {
+class RowReader {
   readonly #path: Path;
   readonly #hash: Hash;
   #ledger: Ledger = emptyLedger;

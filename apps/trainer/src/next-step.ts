@@ -11,7 +11,7 @@ import type { Episode } from "@holdpoint/schemas";
 import { type EpisodeResult, isTrained, type RunPlan, type TrainerState } from "./state.ts";
 
 /** What of the log decides: see `ControlHistory`. */
-export interface Attempts {
+interface Attempts {
   attemptOf(rollout: string): number;
   isContinued(rollout: string): boolean;
 }

@@ -12,15 +12,11 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { Outcome, Result } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
 import type { TrainerContext } from "./context.ts";
-import { attempt, isLasting, prefixes, resume, timeoutOf } from "./commanding.ts";
+import { attempt, isLasting, pauseMs, prefixes, resume, timeoutOf, tries } from "./commanding.ts";
 import { wayBack } from "./next-step.ts";
 import { requireSamePlan } from "./same-run.ts";
 import { planOf } from "./settings.ts";
 import type { CheckpointFile } from "./state-dir.ts";
-
-/** Tries of a command whose trouble passes, such as participants that have not started yet. */
-const tries = 20;
-const pauseMs = 500;
 
 /**
  * The checkpoint to go on from, after going back to `wanted`: `latest`, or the id of one.

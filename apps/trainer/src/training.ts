@@ -2,7 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { sha256 } from "@holdpoint/participant";
 import { setTimeout as delay } from "node:timers/promises";
-import { attempt, timeoutOf } from "./commanding.ts";
+import { attempt, pauseMs, timeoutOf } from "./commanding.ts";
 import type { TrainerContext } from "./context.ts";
 import { type Lesson, learnt, readLesson, teaching } from "./learn.ts";
 import { readRows } from "./ledger-rows.ts";
@@ -11,7 +11,6 @@ import { type TrainerState, withGroup } from "./state.ts";
 
 type TrainStep = Step & { readonly type: "train" };
 
-const pauseMs = 500;
 /** How many episodes of one rollout may turn out incomplete before that is no accident. */
 const most = 5;
 
