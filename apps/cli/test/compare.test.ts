@@ -184,6 +184,9 @@ test("a process that ends by itself fails, unless it was replaced, or is the tra
   const crashed = { ...end, process: "model", code: 1 };
 
   expect(withChaos({ exits: [crashed] })).toEqual({ exits: ["chaos: model ended by itself with code 1"] });
+  expect(withChaos({ exits: [{ ...crashed, lastWords: "why" }] })).toEqual({
+    exits: ["chaos: model ended by itself with code 1, its last words: why"],
+  });
   expect(withChaos({ exits: [{ ...crashed, code: 3 }] })["exits"]).toHaveLength(1);
   expect(withChaos({ exits: [{ ...crashed, code: 3, killedBefore: 1 }] })).toEqual({});
   expect(withChaos({ exits: [{ ...end, process: "agent", cause: "stopped", code: 1 }] })["exits"]).toHaveLength(1);

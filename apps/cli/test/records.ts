@@ -75,8 +75,8 @@ export const calm: RunRecord = {
   kills: [],
   missedKills: [],
   exits: [
-    { process: "trainer", pid: 9, atMs: 9400, code: 0, signal: null, cause: "own", killedBefore: 0 },
-    { process: "agent", pid: 8, atMs: 9600, code: 0, signal: null, cause: "stopped", killedBefore: 0 },
+    { process: "trainer", pid: 9, atMs: 9400, code: 0, signal: null, cause: "own", killedBefore: 0, lastWords: "" },
+    { process: "agent", pid: 8, atMs: 9600, code: 0, signal: null, cause: "stopped", killedBefore: 0, lastWords: "" },
   ],
   problems: [],
   leftovers: [],
@@ -116,7 +116,16 @@ export const chaos: RunRecord = {
   executions: { once: 1, repeated: new Map([["g0-r0", 2]]), faults: [], total: 3 },
   kills,
   exits: [
-    { process: "agent", pid: 102, atMs: 2801, code: null, signal: "SIGKILL", cause: "killed", killedBefore: 0 },
+    {
+      process: "agent",
+      pid: 102,
+      atMs: 2801,
+      code: null,
+      signal: "SIGKILL",
+      cause: "killed",
+      killedBefore: 0,
+      lastWords: "",
+    },
     ...calm.exits,
   ],
 };

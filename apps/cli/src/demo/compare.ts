@@ -5,8 +5,9 @@
  * Equality needs a deterministic policy whose draws are seeded by rollout and turn alone, and whose version is pinned for each
  * group. Times are not compared between the runs: what is charged is held against the run's own log.
  */
+import type { ProcessExit } from "../run/managed-process.ts";
 import { continuityFaults } from "./continuity.ts";
-import type { ExitFacts, RolloutRecord, RunRecord } from "./record.ts";
+import type { RolloutRecord, RunRecord } from "./record.ts";
 import { type ChaosLevel, victims } from "./schedule.ts";
 
 export interface Pair {
@@ -185,10 +186,13 @@ const fenced = 3;
 
 function exits({ exits: all }: RunRecord): readonly string[] {
   const faults = all.filter((exit) => !isExpected(exit));
-  return faults.map(({ process, code, signal }) => `${process} ended by itself with ${signal ?? `code ${code}`}`);
+  return faults.map(({ process, code, signal, lastWords }) => {
+    const end = `${process} ended by itself with ${signal ?? `code ${code}`}`;
+    return lastWords === "" ? end : `${end}, its last words: ${lastWords}`;
+  });
 }
 
-function isExpected({ process, cause, code, killedBefore }: ExitFacts): boolean {
+function isExpected({ process, cause, code, killedBefore }: ProcessExit): boolean {
   if (cause === "killed") return true;
   if (cause === "stopped") return code === 0;
   if (code === fenced) return killedBefore > 0;

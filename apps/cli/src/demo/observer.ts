@@ -25,8 +25,12 @@ export class Observer {
     this.#log = openLog(connection, run);
   }
 
-  /** Follows the log from its beginning, over restarts of the broker. @param begin makes the stream come to be */
-  static async open(broker: Broker, run: string, begin: () => Promise<void>): Promise<Observer> {
+  /**
+   * Follows the log from its beginning, over restarts of the broker; waits for the stream until the signal.
+   *
+   * @throws HoldpointError `not_found` where there is still none
+   */
+  static async open(broker: Broker, run: string, signal: AbortSignal): Promise<Observer> {
     const credentials = broker.credentialsOf("operator");
     const { user, password } = credentials ?? {};
     const connection = await connectTo({
@@ -36,9 +40,13 @@ export class Observer {
       ...(password !== undefined && { password }),
     });
     const observer = new Observer(run, connection);
-    await begin();
-    await observer.#follow();
-    return observer;
+    try {
+      await observer.#follow(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+      return observer;
+    } catch (error) {
+      await observer.close();
+      throw error;
+    }
   }
 
   /** All of the log as it is now, and what reads the texts that it names. */
@@ -54,17 +62,15 @@ export class Observer {
     await this.#connection.close();
   }
 
-  async #follow(): Promise<void> {
-    await this.#untilThere();
+  async #follow(patience: AbortSignal): Promise<void> {
+    await this.#untilThere(patience);
     this.#tail = await this.#log.tail({ from: 1 }, (message) => this.progress.take(message));
     this.#tail.ended.catch((error: unknown) => {
       this.problems.push(`the log could not be followed: ${error instanceof Error ? error.message : String(error)}`);
     });
   }
 
-  /** @throws what the stream's absence is, after a while */
-  async #untilThere(): Promise<void> {
-    const patience = AbortSignal.timeout(patienceMs);
+  async #untilThere(patience: AbortSignal): Promise<void> {
     for (;;) {
       try {
         await this.#log.lastSequence();

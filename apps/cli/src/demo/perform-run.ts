@@ -109,7 +109,10 @@ class Stage {
   async perform(): Promise<RunRecord> {
     const { plan, view } = this.#options;
     await this.#processes.prepare();
-    const observer = await Observer.open(this.#broker, runName, async () => this.#startFirst());
+    await this.#processes.of("coordinator").start(); // it makes the stream that all others look for
+    const observer = await Observer.open(this.#broker, runName, this.#over.signal).catch((error: unknown) => {
+      throw this.#over.signal.aborted ? this.#failure() : error;
+    });
     try {
       const { progress } = observer;
       progress.onChange((now) => view.progress(now));
@@ -141,9 +144,10 @@ class Stage {
     });
   }
 
-  /** The coordinator makes the stream that the others look for. */
-  async #startFirst(): Promise<void> {
-    await this.#processes.of("coordinator").start();
+  /** Why the run cannot even begin. */
+  #failure(): HoldpointError {
+    const words = this.exits.map(({ process, lastWords }) => `${process} ended at its start: ${lastWords}`);
+    return new HoldpointError("unavailable", words.join("\n"));
   }
 
   /** Returns once the trainer is done, or a process has failed. */

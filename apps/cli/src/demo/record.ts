@@ -1,4 +1,5 @@
 /** All that is known of one run once it is over: what its log says, what was executed, what was done to it, what it left. */
+import type { ProcessExit } from "../run/managed-process.ts";
 import type { CheckpointFacts, RestoreFacts } from "./checkpoints.ts";
 import type { ExecutionAudit } from "./executions.ts";
 import type { RolloutFacts } from "./rollouts.ts";
@@ -16,19 +17,6 @@ export interface KillFacts {
   readonly backAtMs: number;
   /** The rollouts whose activation was running, as the log says. */
   readonly hit: readonly string[];
-}
-
-/** The end of a process. */
-export interface ExitFacts {
-  readonly process: string;
-  readonly pid: number;
-  readonly atMs: number;
-  readonly code: number | null;
-  readonly signal: string | null;
-  /** `killed`: by our chaos; `stopped`: told to stop at the end of the run; `own`: by itself. */
-  readonly cause: "killed" | "stopped" | "own";
-  /** How often it had been killed before. */
-  readonly killedBefore: number;
 }
 
 export interface TrainerFacts {
@@ -70,7 +58,7 @@ export interface RunRecord {
   readonly kills: readonly KillFacts[];
   /** Planned and never due: the run was over before. */
   readonly missedKills: readonly PlannedKill[];
-  readonly exits: readonly ExitFacts[];
+  readonly exits: readonly ProcessExit[];
   /** What could not be read, or went wrong on our side, as sentences. */
   readonly problems: readonly string[];
   /** Processes, sandboxes, snapshots and mounts that were there after the end, as sentences. */

@@ -2,7 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { killGroup, type ProcessGuard } from "./process-guard.ts";
 
 /** Why a life ended: killed by us, told to stop by us, or by itself. */
@@ -18,6 +18,8 @@ export interface ProcessExit {
   readonly cause: EndCause;
   /** Lives of it that we had killed before. */
   readonly killedBefore: number;
+  /** The end of what it printed, where it ended by itself and not well. */
+  readonly lastWords: string;
 }
 
 export interface ProcessOptions {
@@ -121,7 +123,19 @@ export class ManagedProcess {
     const cause = this.#cause;
     const killedBefore = this.#killed;
     if (cause === "killed") this.#killed += 1;
-    this.#options.onExit({ process: this.name, pid, atMs: Date.now(), code, signal, cause, killedBefore });
+    const lastWords = cause === "own" && code !== 0 ? endOf(this.#options.logFile) : "";
+    this.#options.onExit({ process: this.name, pid, atMs: Date.now(), code, signal, cause, killedBefore, lastWords });
+  }
+}
+
+/** Characters of the end of a log that are repeated. */
+const quotedCharacters = 1_000;
+
+function endOf(logFile: string): string {
+  try {
+    return readFileSync(logFile, "utf8").trim().slice(-quotedCharacters);
+  } catch {
+    return ""; // a device, or gone
   }
 }
 
