@@ -6,6 +6,7 @@ import { Token } from "@holdpoint/schemas";
 import type { SessionEvent } from "@holdpoint/session";
 import { createLogger, type Logger } from "@holdpoint/telemetry";
 import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { sha256 } from "./hash.ts";
 import { Participant } from "./participant.ts";
@@ -72,6 +73,7 @@ export async function openParticipant<State, Own extends SessionEvent>(
   spec: RoleSpec<State, Own>,
   endpoint?: string,
 ): Promise<Participant<State, Own>> {
+  await streamMade(log, logger);
   const participant = await Participant.open(
     {
       run: settings.HOLDPOINT_RUN,
@@ -102,6 +104,23 @@ export async function openParticipant<State, Own extends SessionEvent>(
   noticeOutages(connection, participant, (error) => logger.warn({ err: error }, "an outage was not recorded"));
   return participant;
 }
+
+/** Returns once the run's stream is there: a coordinator makes it, and may start later than the participants. */
+export async function streamMade(log: EventLog, logger: Logger): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      await log.lastSequence();
+      return;
+    } catch (error) {
+      if (!HoldpointError.is(error, "not_found")) throw error;
+      if (tries === 0) logger.info({ stream: log.stream }, "waits for the run's stream, which a coordinator makes");
+      await delay(pauseMs);
+    }
+  }
+}
+
+/** Between two looks for the run's stream. */
+const pauseMs = 100;
 
 /** Records how long the broker was away, each time it comes back. */
 function noticeOutages<State, Own extends SessionEvent>(
