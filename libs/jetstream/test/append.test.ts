@@ -7,8 +7,6 @@ import { afterAll, expect, test, vi } from "vitest";
 const broker = await startTestBroker();
 const proxy = await FaultyProxy.before(broker.server.url);
 const coordinator = await broker.connectAs("coordinator");
-const faulty = await broker.connectAs("coordinator", proxy.url);
-const faultyEnvironment = await broker.connectAs("environment", proxy.url);
 afterAll(async () => {
   await broker.stop();
   await proxy.close();
@@ -20,12 +18,15 @@ function draft(subject: string, sequence: number, more: Partial<Draft> = {}): Dr
   return { subject, body: "{}", messageId: `${subject} after ${sequence}`, expected: { subject, sequence }, ...more };
 }
 
-/** A run, its log by a sound way and by the faulty one, and subjects in it. */
+/** A run, its log by a sound way and by the faulty one, over connections that no other test has broken, and subjects in it. */
 async function open() {
   const run = await broker.newRun();
+  const faulty = await broker.connectAs("coordinator", proxy.url);
+  const faultyEnvironment = await broker.connectAs("environment", proxy.url);
   const writer = { role: "environment", instance: "main", worker: "0" } as const;
   return {
     run,
+    faulty,
     sound: openLog(coordinator, run),
     log: openLog(faulty, run),
     environmentLog: openLog(faultyEnvironment, run),
@@ -105,7 +106,7 @@ test("[L4] a batch that broke off before its end is stored once, whole, by anoth
 });
 
 test("what is appended while the broker is away is stored when it is back", async () => {
-  const { sound, log, subject, control } = await open();
+  const { faulty, sound, log, subject, control } = await open();
   proxy.goDown();
   await vi.waitFor(() => expect(faulty.isConnected).toBe(false), patient);
   const appending = [log.append(draft(subject, 0)), log.appendBatch([draft(control, 0), draft(`${subject}x`, 0)])];
@@ -118,7 +119,7 @@ test("what is appended while the broker is away is stored when it is back", asyn
 });
 
 test("an append that its caller gives up fails with `unavailable`, and nothing is stored later", async () => {
-  const { sound, log, subject } = await open();
+  const { faulty, sound, log, subject } = await open();
   proxy.goDown();
   await vi.waitFor(() => expect(faulty.isConnected).toBe(false), patient);
   const giving = new AbortController();
