@@ -34,6 +34,8 @@ export const digest = "0".repeat(64);
 /** A fold with the log that it reads. */
 export class Told {
   readonly fold = new SessionFold(wordsKind);
+  /** Which life of the process speaks. */
+  incarnation = "i1";
   #sequence: number;
 
   /** @param sequence of the last message before */
@@ -71,6 +73,11 @@ export class Told {
     for (const episode of episodes) this.say("session.captured", episode, { checkpointId, digest, edges: {} });
   }
 
+  /** The process answers an ask to capture. */
+  answerCapture(checkpointId: string, more: object): void {
+    this.sayOfNone("participant.answered", { operation: "capture", checkpointId, ...more });
+  }
+
   /** `to` goes on from what `source` holds of `from`. */
   restore(checkpointId: string, source: string, from: Episode, to: number): void {
     this.say("session.restored", { ...from, attempt: to }, { checkpointId, source, from: from.attempt, digest });
@@ -92,6 +99,7 @@ export class Told {
 
   #recorded<E>(event: E): Recorded<E> {
     this.#sequence += 1;
-    return { event, sequence: this.#sequence, index: 0, subject: "s", timeMs: this.#sequence, incarnation: "i" };
+    const sequence = this.#sequence;
+    return { event, sequence, index: 0, subject: "s", timeMs: sequence, incarnation: this.incarnation };
   }
 }
