@@ -99,7 +99,8 @@ describe("what a command has started", () => {
 
   test("is killed with it when its time is up, the whole group and what left the group", async () => {
     const { provider, folder } = await openedWith();
-    const script = "sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two; echo ready; wait";
+    const quiet = "setsid sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > two";
+    const script = `sleep 1000 & echo $! > one; ${quiet}; echo ready; wait`;
     let ready = false;
     const abort = new AbortController();
     const running = provider.exec("s", {
@@ -129,12 +130,20 @@ describe("what a command has started", () => {
 
   test("does not outlive a command that ends by itself, and does not hold it up", async () => {
     const { provider, folder } = await openedWith();
-    const quiet = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > three";
-    const script = `sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two; ${quiet}; exit 0`;
+    const script = "sleep 1000 & echo $! > one; setsid sleep 1000 & echo $! > two; exit 0";
     expect(await provider.exec("s", { command: ["sh", "-c", script], timeoutMs: generous })).toMatchObject({
       exitCode: 0,
     });
-    for (const name of ["one", "two", "three"]) await until(() => !runs(readFileSync(join(folder, name), "utf8")));
+    for (const name of ["one", "two"]) await until(() => !runs(readFileSync(join(folder, name), "utf8")));
+  });
+
+  test("and stayed in its group does not outlive it, also where nothing shows that it is there", async () => {
+    const { provider, folder } = await openedWith();
+    const script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $! > one";
+    await provider.exec("s", { command: ["sh", "-c", script], timeoutMs: generous });
+    const pid = readFileSync(join(folder, "one"), "utf8");
+    await until(() => !runs(pid));
+    expect(runs(pid)).toBe(false);
   });
 
   test("is killed when the sandbox is deleted, also what had left its group and closed its output", async () => {

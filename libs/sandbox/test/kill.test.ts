@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
 import { isRunning, thisProcess } from "../src/leftovers.ts";
@@ -37,21 +38,37 @@ function nameOf(pid: number | undefined): string {
 }
 
 test("a snapshot that kill -9 cuts short is garbage, and its sandbox is as it was", async () => {
-  const { root, folder, provider } = await openWith();
-  for (let index = 0; index < 4000; index += 1) writeFileSync(join(folder, `f${index}`), String(index));
-  const victim = start(root, "snapshot");
-  const temporary = () => readdirSync(join(root, "snapshots")).filter((name) => name.startsWith(".tmp-"));
-  await until(() => temporary().length > 0);
-  expect(await provider.listLeftovers()).toEqual([]); // its owner runs
-  await kill(victim);
-  expect(temporary()).toHaveLength(1);
+  const { root, folder } = await openWith();
+  for (let index = 0; index < 400; index += 1) writeFileSync(join(folder, `f${index}`), String(index));
+  const [, signal]: unknown[] = await once(start(root, "snapshot"), "exit");
+  expect(signal).toBe("SIGKILL");
+  const left = readdirSync(join(root, "snapshots")).map((name) => join(root, "snapshots", name));
+  expect(left).toHaveLength(1);
+  expect(existsSync(join(left[0] ?? "", "manifest.json"))).toBe(false);
 
   const again = await dirProvider({ root });
   expect(await again.listSnapshots()).toEqual([]);
-  expect(await again.listLeftovers()).toEqual(temporary().map((name) => join(root, "snapshots", name)));
+  expect(await again.listLeftovers()).toEqual(left);
   await again.removeLeftovers();
   expect(readdirSync(join(root, "snapshots"))).toEqual([]);
-  expect((await again.snapshot("s", "half")).files).toBe(4001);
+  expect((await again.snapshot("s", "half")).files).toBe(401);
+});
+
+test("what a process that runs has in hand is no leftover, be it this one or another", async () => {
+  const { root, folder, provider } = await openWith();
+  for (let index = 0; index < 400; index += 1) writeFileSync(join(folder, `f${index}`), String(index));
+  const victim = start(root, "exec");
+  await until(() => existsSync(join(root, "sandboxes/s/child")));
+  const theirs = join(root, "snapshots", `.tmp-${nameOf(victim.pid)}-1`);
+  mkdirSync(theirs);
+  const taking = provider.snapshot("s", "c1");
+  while (readdirSync(join(root, "snapshots")).length < 2) await setImmediate();
+  expect(existsSync(join(root, "snapshots/c1"))).toBe(false);
+  expect(await provider.listLeftovers()).toEqual([]);
+  await taking;
+  await kill(victim);
+  expect(await provider.listLeftovers()).toEqual([theirs]);
+  await dirProvider({ root }); // ends what the victim had started
 });
 
 test("what a killed process had running in a sandbox is killed when its successor opens the provider", async () => {
