@@ -1,6 +1,6 @@
 import type { ControlEvent } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
-import { Room } from "./bench-room.ts";
+import { Room } from "./room.ts";
 
 type Ask = Extract<ControlEvent, { type: "participants.asked" }>["data"];
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Room } from "./bench-room.ts";
+import { Room } from "./room.ts";
 
 const episode = { rollout: "r1", attempt: 0 };
 const seed = { digest: "0".repeat(64), bytes: 0, text: "" };
