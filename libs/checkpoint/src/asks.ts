@@ -15,7 +15,7 @@ import type { Answer, AskRecord, CoordinatorState, Op, Process } from "./state.t
 export const graceMs = 5_000;
 
 /** What the participants are told beside who, what and how long. */
-export type Payload = Partial<Omit<Ask, "command" | "operation" | "roles" | "checkpointId" | "remainingMs">>;
+type Payload = Partial<Omit<Ask, "command" | "operation" | "roles" | "checkpointId" | "remainingMs">>;
 
 export interface Plan {
   readonly operation: Asked;
@@ -90,7 +90,7 @@ function isBlocked({ answers }: AskRecord): boolean {
 }
 
 /** What kept the ask from being obeyed, by name: problems answered, and silence. */
-export function failuresOf(state: CoordinatorState, asked: AskRecord): Failure[] {
+function failuresOf(state: CoordinatorState, asked: AskRecord): Failure[] {
   const answered = [...asked.answers].flatMap(([key, answer]) => failureOf(state, key, answer));
   const silent = missingOf(state, asked).map(({ role, instance, worker }) => ({
     role,

@@ -46,7 +46,7 @@ export const phaseMachine = createMachine({
 });
 
 /** The phases, in the order of the protocol. */
-export const phases: readonly Phase[] = Phase.options;
+const phases: readonly Phase[] = Phase.options;
 
 const table: ReadonlyMap<Phase, ReadonlyMap<string, Phase>> = new Map(phases.map((from) => [from, rowOf(from)]));
 

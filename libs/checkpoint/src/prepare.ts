@@ -31,7 +31,7 @@ import type { CoordinatorState, Op, Queued } from "./state.ts";
 /** Of a batch of 1,000 messages: the leader's fence, the cut and its outcome leave this many for processes (L4). */
 export const maxProcesses = 997;
 
-export function preparePlan(checkpointId: string): Plan {
+function preparePlan(checkpointId: string): Plan {
   return { operation: "prepare", checkpointId, stages: callersFirst, tolerant: false };
 }
 

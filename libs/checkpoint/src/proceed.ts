@@ -15,7 +15,7 @@ import {
 import { deadlineOf, type OrderOf } from "./orders.ts";
 import type { Op, Queued } from "./state.ts";
 
-export function proceedPlan(checkpointId: string): Plan {
+function proceedPlan(checkpointId: string): Plan {
   return { operation: "proceed", checkpointId, stages: calleesFirst, tolerant: true };
 }
 

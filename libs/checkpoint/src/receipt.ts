@@ -23,7 +23,7 @@ function replacements(assignments: readonly Assignment[]): readonly Episode[] {
 }
 
 /** The most episodes that a receipt names as continued; above it names only those of the environment, and counts the others. */
-export const maxNamedContinued = 10_000;
+const maxNamedContinued = 10_000;
 
 export function receiptOf(state: CoordinatorState, op: Op): ReceiptEntry[] {
   const answers = answersByProcess(state, op);

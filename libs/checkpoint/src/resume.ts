@@ -19,7 +19,7 @@ import {
 import { deadlineOf, idOf, type OrderOf } from "./orders.ts";
 import type { CoordinatorState, Op, Queued } from "./state.ts";
 
-export function resumePlan(checkpointId: string): Plan {
+function resumePlan(checkpointId: string): Plan {
   return { operation: "resume", checkpointId, stages: calleesFirst, tolerant: true };
 }
 
