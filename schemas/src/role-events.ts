@@ -75,7 +75,8 @@ const closed = event("session.closed", { ...Episode.shape });
 
 export const AgentEvent = z.discriminatedUnion("type", [
   seeded,
-  event("activation.started", { ...Episode.shape }),
+  /** `policyVersion`: with which the model is asked, so that a process after this one can go on by itself. */
+  event("activation.started", { ...Episode.shape, policyVersion: z.int().nonnegative().optional() }),
   event("call.requested", { ...Episode.shape, turn, request: Digest }),
   /** `response`: the assistant message, as JSON. */
   event("call.received", { ...Episode.shape, turn, response: Content }),

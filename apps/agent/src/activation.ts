@@ -50,7 +50,10 @@ export class Activation {
   }
 
   async #run(): Promise<void> {
-    if (!this.#state.started) await this.#agent.record({ type: "activation.started", data: this.episode });
+    if (!this.#state.started) {
+      const { policyVersion } = this.#terms;
+      await this.#agent.record({ type: "activation.started", data: { ...this.episode, policyVersion } });
+    }
     while (this.#state.output === null) await this.#step();
   }
 

@@ -25,6 +25,8 @@ export interface Conversation {
   readonly sessionId: string;
   readonly seed: Content;
   readonly started: boolean;
+  /** What its activation asks the model with; null where none was started, or an old log does not say. */
+  readonly policyVersion: number | null;
   /** What the activation gave; null until it has ended. */
   readonly output: Content | null;
   readonly last: Turn | null;
@@ -63,6 +65,7 @@ function seeded({ sessionId, seed }: { readonly sessionId: string; readonly seed
     sessionId,
     seed,
     started: false,
+    policyVersion: null,
     output: null,
     last: null,
     awaited: null,
@@ -75,7 +78,7 @@ function seeded({ sessionId, seed }: { readonly sessionId: string; readonly seed
 function evolve(state: Conversation, event: Event, hash: (text: string) => Digest): Conversation {
   switch (event.type) {
     case "activation.started":
-      return { ...state, started: true };
+      return { ...state, started: true, policyVersion: event.data.policyVersion ?? null };
     case "call.requested":
       return { ...state, awaited: { turn: event.data.turn, request: event.data.request } };
     case "call.received":

@@ -23,6 +23,7 @@ export class AgentServer {
     this.#logger = logger;
   }
 
+  /** Serves, and goes on with every activation that the log shows: nobody may be there to ask for it (L9). */
   async start(): Promise<void> {
     await this.#agent.serve({
       methods: this.#methods(),
@@ -34,6 +35,10 @@ export class AgentServer {
         },
       },
     });
+    for (const { rollout, attempt, claimed, state } of this.#agent.sessions.all()) {
+      const { policyVersion, output } = state;
+      if (claimed && policyVersion !== null && output === null) this.#activation({ rollout, attempt }, policyVersion);
+    }
   }
 
   #methods(): Readonly<Record<string, AnyMethod>> {

@@ -38,8 +38,9 @@ export class Meter {
   async sample(sessions: readonly Session<EpisodeState>[]): Promise<readonly EnvironmentEvent[]> {
     await this.#parking.readFrom(Math.max(1, this.#closedAt));
     const nowMs = this.#participant.clock.nowMs();
-    return sessions.map(({ rollout, attempt, state }) => {
-      const chargedMs = this.#charge({ rollout, attempt }, state, nowMs);
+    return sessions.map(({ rollout, attempt, state, claimed }) => {
+      // Nobody works on what was restored until it is claimed.
+      const chargedMs = claimed ? this.#charge({ rollout, attempt }, state, nowMs) : state.chargedMs;
       return { type: "episode.charged", data: { rollout, attempt, chargedMs } };
     });
   }
