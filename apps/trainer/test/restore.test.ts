@@ -36,6 +36,7 @@ async function loseAll(run: StubRun, point: Condition, settings: Settings = {}):
 }
 
 const published = saying("log.trainer", '"checkpointId":"c');
+const published1 = saying("log.trainer", '"checkpointId":"c1"');
 const trained = (group: string) => saying("log.trainer", `"group":"${group}"`);
 
 test.each([
@@ -78,7 +79,7 @@ test("killed after a restore stands it goes on in place, with the restored attem
 
 test("[A12] [L7] continuations are dispatched first, at exactly the attempt that was installed", async () => {
   const run = await start();
-  await loseAll(run, published);
+  await loseAll(run, published1);
   const before = run.episodes.dispatched.length;
   const { weightsDigest } = await run.finish(back);
   const installed = await run.installed();
@@ -100,11 +101,21 @@ test("a damaged checkpoint file is passed over for the one before it", async () 
 
 test("a checkpoint that cannot be restored is passed over for the one before it", async () => {
   const run = await start();
-  await loseAll(run, saying("log.trainer", '"checkpointId":"c2"'));
+  await loseAll(run, (message) => published(message) && run.coordinator.newestHolds > 0 && !published1(message));
   const problem = { code: "invalid_checkpoint_state" as const, message: "a snapshot is missing" };
   run.coordinator.failures.set("restore", [problem]);
   expect((await run.finish(back)).weightsDigest).toBe(undisturbed);
   expect(run.output).toContain("a snapshot is missing");
+  const [first, second] = [...run.output.matchAll(/"source":"(c\d+)","cut"/g)].map(([, source]) => source);
+  expect(first).not.toBe(second);
+});
+
+test("a checkpoint that cannot be restored, and has none before it, stops the trainer", async () => {
+  const run = await start();
+  await loseAll(run, published1);
+  run.coordinator.failures.set("restore", [{ code: "not_found", message: "it was released" }]);
+  expect(await run.train(back)).toBe(1);
+  expect(run.output).toContain("none of those that have a file could be restored");
 });
 
 test("participants that are not there yet are waited for", async () => {

@@ -41,6 +41,11 @@ export class StubCoordinator {
     this.#episodes = episodes;
   }
 
+  /** How many episodes the newest checkpoint holds. */
+  get newestHolds(): number {
+    return [...this.#committed.values()].at(-1)?.scope.length ?? 0;
+  }
+
   async serve(): Promise<void> {
     await this.#seat.log.tail({ from: 1, subjects: [filters.commands(this.#run)] }, (message) => {
       this.#obeyed = this.#obeyed.then(() => this.#obey(message));
