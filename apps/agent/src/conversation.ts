@@ -16,7 +16,7 @@ export interface Turn {
   readonly before: Turn | null;
 }
 
-export interface Results {
+interface Results {
   readonly result: Content;
   readonly before: Results | null;
 }
