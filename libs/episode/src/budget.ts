@@ -31,7 +31,6 @@ export function chargeAt({ budgetMs, chargedMs, sinceMs }: Charge, nowMs: number
 export function coveredMs(spans: readonly Span[], window: Span): number {
   const clipped = spans
     .map(({ fromMs, toMs }) => ({ fromMs: Math.max(fromMs, window.fromMs), toMs: Math.min(toMs, window.toMs) }))
-    .filter(({ fromMs, toMs }) => toMs > fromMs)
     .toSorted((one, other) => one.fromMs - other.fromMs);
   let covered = 0;
   let end = Number.NEGATIVE_INFINITY;

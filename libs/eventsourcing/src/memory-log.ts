@@ -14,7 +14,9 @@ export class MemoryLog implements EventLog {
   readonly stream: string;
   readonly #now: () => number;
   readonly #messages: StoredMessage[] = [];
-  readonly #bySubject = new Map<string, StoredMessage[]>();
+  readonly #lastOn = new Map<string, StoredMessage>();
+  /** The sequence of each message, by its name. */
+  readonly #sequences = new Map<string, number>();
   readonly #tails = new Set<MemoryTail>();
   readonly #encoder = new TextEncoder();
 
@@ -30,7 +32,8 @@ export class MemoryLog implements EventLog {
 
   async appendBatch(drafts: readonly Draft[]): Promise<AppendResult> {
     check(drafts);
-    const own = this.#ownSequence(drafts);
+    const last = drafts.at(-1);
+    const own = last === undefined ? undefined : this.#sequences.get(nameOf(last));
     if (own !== undefined) return { stored: true, sequence: own };
     if (!drafts.every(({ expected }) => this.#endOf(expected.subject) === expected.sequence)) return { stored: false };
     for (const draft of drafts) this.#store(draft);
@@ -40,7 +43,7 @@ export class MemoryLog implements EventLog {
   }
 
   async lastOn(subject: string): Promise<StoredMessage | undefined> {
-    return this.#bySubject.get(subject)?.at(-1);
+    return this.#lastOn.get(subject);
   }
 
   async get(sequence: number): Promise<StoredMessage> {
@@ -69,37 +72,24 @@ export class MemoryLog implements EventLog {
     return tail;
   }
 
-  /** The sequence that the last of `drafts` has, if they are stored: then the first of their own follows its expectation. */
-  #ownSequence(drafts: readonly Draft[]): number | undefined {
-    const anchored = drafts.findIndex(({ subject, expected }) => subject === expected.subject);
-    const at = anchored === -1 ? drafts.length - 1 : anchored;
-    const draft = drafts[at];
-    if (draft === undefined) return undefined;
-    const { subject, expected, messageId } = draft;
-    const known = this.#bySubject.get(subject) ?? [];
-    const found = anchored === -1 ? known.at(-1) : firstAfter(known, expected.sequence);
-    return found?.messageId === messageId ? found.sequence + drafts.length - 1 - at : undefined;
-  }
-
   #endOf(subject: string): number {
-    return this.#bySubject.get(subject)?.at(-1)?.sequence ?? 0;
+    return this.#lastOn.get(subject)?.sequence ?? 0;
   }
 
-  #store({ subject, body, messageId, controlPlane = false }: Draft): void {
+  #store(draft: Draft): void {
+    const { subject, body, messageId, controlPlane = false } = draft;
     const sequence = this.#messages.length + 1;
     const timeMs = this.#now();
     const stored = { sequence, subject, messageId, controlPlane, timeMs, body: this.#encoder.encode(body) };
     this.#messages.push(stored);
-    const known = this.#bySubject.get(subject);
-    if (known === undefined) this.#bySubject.set(subject, [stored]);
-    else known.push(stored);
+    this.#lastOn.set(subject, stored);
+    this.#sequences.set(nameOf(draft), sequence);
   }
 }
 
-/** The first of `messages` after `sequence`, looked for from their end, which is near. */
-function firstAfter(messages: readonly StoredMessage[], sequence: number): StoredMessage | undefined {
-  const before = messages.findLastIndex((message) => message.sequence <= sequence);
-  return messages[before + 1];
+/** What a message is known again by. */
+function nameOf({ subject, messageId }: Draft): string {
+  return `${subject} ${messageId}`;
 }
 
 /** @throws HoldpointError `invalid_request` where the server would refuse these drafts whatever the stream holds */

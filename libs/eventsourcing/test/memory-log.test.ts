@@ -79,7 +79,14 @@ describe("an append", () => {
     const log = await logOf("log");
     const result = draft("result", 0, { expected: { subject: "log", sequence: 1 } });
     expect(await log.append(result)).toEqual({ stored: true, sequence: 2 });
-    expect(await log.append(result)).toEqual({ stored: true, sequence: 2 });
+    const second = draft("result", 0, { expected: { subject: "log", sequence: 1 } });
+    expect(await log.append(second)).toEqual({ stored: true, sequence: 3 });
+    for (const [same, sequence] of [
+      [result, 2],
+      [second, 3],
+    ] as const) {
+      expect(await log.append(same)).toEqual({ stored: true, sequence });
+    }
     await log.append(draft("log", 1));
     expect(await log.append(draft("result", 0, { expected: { subject: "log", sequence: 1 } }))).toEqual({
       stored: false,
@@ -87,8 +94,10 @@ describe("an append", () => {
   });
 
   test("without a message id is refused", async () => {
-    await expect(new MemoryLog().append(draft("a", 0, { messageId: "" }))).rejects.toMatchObject({
+    const nameless = new MemoryLog().append(draft("a", 0, { messageId: "" }));
+    await expect(nameless).rejects.toMatchObject({
       code: "invalid_request",
+      message: "a message for a has no message id",
     });
   });
 });
@@ -106,13 +115,14 @@ describe("a batch", () => {
     expect(await log.lastSequence()).toBe(1);
   });
 
-  test("that is stored already is known by any message of it that expects its own subject", async () => {
+  test("that is stored already is known, also after its subjects have gone on", async () => {
     const log = await logOf("log");
     const guard = draft("control", 0, { expected: { subject: "log", sequence: 1 } });
     const batch = [guard, draft("outcome", 0), draft("other", 0)];
     expect(await log.appendBatch(batch)).toEqual({ stored: true, sequence: 4 });
+    await log.append(draft("other", 4));
     expect(await log.appendBatch(batch)).toEqual({ stored: true, sequence: 4 });
-    expect(await log.lastSequence()).toBe(4);
+    expect(await log.lastSequence()).toBe(5);
   });
 
   test("holds 1 to 1,000 messages", async () => {
@@ -128,7 +138,11 @@ describe("a batch", () => {
   test("with an expectation about what it has itself written before is refused", async () => {
     const log = new MemoryLog();
     const twice = [draft("a", 0), draft("a", 0)];
-    await expect(log.appendBatch(twice)).rejects.toThrow("an expectation about a comes after a message for it");
+    await expect(log.appendBatch(twice)).rejects.toMatchObject({
+      code: "invalid_request",
+      message: "an expectation about a comes after a message for it in the same batch",
+      details: { subject: "a" },
+    });
     const guarded = [draft("b", 0), draft("b", 0, { expected: { subject: "c", sequence: 0 } })];
     expect(await log.appendBatch(guarded)).toEqual({ stored: true, sequence: 2 });
   });
@@ -143,8 +157,10 @@ describe("a question", () => {
 
   test("about a sequence that is not there is answered so", async () => {
     const log = await logOf("a");
-    for (const sequence of [0, 2])
-      await expect(log.get(sequence)).rejects.toMatchObject({ code: "not_found", details: { sequence } });
+    for (const sequence of [0, 2]) {
+      const message = `HP_memory has no message ${sequence}`;
+      await expect(log.get(sequence)).rejects.toMatchObject({ code: "not_found", message, details: { sequence } });
+    }
   });
 
   test("about the end of an empty stream is answered with 0", async () => {
@@ -159,6 +175,7 @@ describe("a read", () => {
     expect(await sequencesOf(log, { from: 2, upTo: 3 })).toEqual([2, 3]);
     expect(await sequencesOf(log, { from: 4, upTo: 4 })).toEqual([4]);
     expect(await sequencesOf(log, { from: 5, upTo: 4 })).toEqual([]);
+    expect(await sequencesOf(log, { from: 9, upTo: 8 })).toEqual([]);
     expect(await sequencesOf(log, { upTo: 0 })).toEqual([]);
   });
 
@@ -167,6 +184,7 @@ describe("a read", () => {
     const delivered: StoredMessage[] = [];
     const reading = log.read({ upTo: 2 }, (message) => delivered.push(message));
     await expect(reading).rejects.toMatchObject({ code: "invalid_checkpoint_state", details: { upTo: 2 } });
+    await expect(sequencesOf(log, { from: 2, upTo: 2 })).rejects.toThrow("HP_memory ends before 2");
     expect(delivered).toEqual([]);
   });
 
@@ -174,6 +192,7 @@ describe("a read", () => {
     const log = await logOf("a");
     for (const options of [{ from: 0, upTo: 1 }, { from: 1.5, upTo: 2 }, { upTo: Number.NaN }, { upTo: 0.5 }]) {
       await expect(sequencesOf(log, options)).rejects.toMatchObject({ code: "invalid_request" });
+      await expect(sequencesOf(log, options)).rejects.toThrow(`not ${options.from ?? 1} to ${options.upTo}`);
     }
   });
 
@@ -270,15 +289,20 @@ describe("a tail", () => {
     const seen: (readonly [string, number])[] = [];
     const watch = async (name: string) => log.tail({ from: 1 }, ({ sequence }) => seen.push([name, sequence]));
     await watch("one");
+    let depth = 0;
     await log.tail({ from: 2 }, ({ sequence, subject }) => {
-      seen.push(["echo", sequence]);
+      depth += 1;
+      expect(depth).toBe(1);
       if (subject === "b") void log.append(draft("c", 0));
+      seen.push(["echo", sequence]);
+      depth -= 1;
     });
     await watch("two");
     await log.append(draft("b", 0));
+    await log.append(draft("d", 0));
     const of = (name: string) => seen.filter(([who]) => who === name).map(([, sequence]) => sequence);
-    expect(of("one")).toEqual([1, 2, 3]);
-    expect(of("echo")).toEqual([2, 3]);
-    expect(of("two")).toEqual([1, 2, 3]);
+    expect(of("one")).toEqual([1, 2, 3, 4]);
+    expect(of("echo")).toEqual([2, 3, 4]);
+    expect(of("two")).toEqual([1, 2, 3, 4]);
   });
 });
