@@ -2,7 +2,7 @@ import { type AnyMethod, method } from "@holdpoint/participant";
 import { type Episode, rpcSubject, seedSubject } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
 import * as z from "zod";
-import { type Agent, episodeOf, received, Room, seeded, started, turns } from "./room.ts";
+import { type Agent, askTo, episodeOf, received, Room, seeded, started, turns } from "./room.ts";
 
 const r1 = episodeOf("r1");
 
@@ -251,13 +251,14 @@ test("a session that is let go on while the next checkpoint is open already park
   const parked = agent.boundary(r1).then(() => (isOn = true));
   await turns();
   await desk.room.decide({ type: "checkpoint.resumed", data: { command: 1, checkpointId: "c1", reason: "command" } });
-  const ended = desk.room.decide({ type: "resume.ended", data: { command: 1, checkpointId: "c1" } });
-  const asked = desk.room.ask("prepare", { checkpointId: "c2", command: 2 });
-  await Promise.all([ended, asked]);
+  const ended = { type: "resume.ended" as const, data: { command: 1, checkpointId: "c1" } };
+  await desk.room.decide(ended, askTo("prepare", { checkpointId: "c2", command: 2 }));
   await turns();
   expect([isOn, agent.sessions.get(r1)?.status.work]).toEqual([false, "parked"]);
   const said = await desk.room.said();
-  const parks = said.flatMap(({ type, data }) => ("checkpointId" in data ? [[type, data.checkpointId]] : []));
+  const parks = said.flatMap((event) =>
+    event.type === "session.parked" || event.type === "session.unparked" ? [[event.type, event.data.checkpointId]] : [],
+  );
   expect(parks.slice(-2)).toEqual([
     ["session.unparked", "c1"],
     ["session.parked", "c2"],

@@ -56,6 +56,13 @@ export function episodeOf(rollout: string, attempt = 0): Episode {
   return { rollout, attempt };
 }
 
+/** What the coordinator appends to ask agents; by default for command 1, about `c1`. */
+export function askTo(operation: Ask["operation"], rest: Partial<Ask> = {}): ControlEvent {
+  const roles = ["agent" as const];
+  const data = { command: 1, operation, roles, checkpointId: "c1", remainingMs: 60_000, ...rest };
+  return { type: "participants.asked", data };
+}
+
 export function seeded(episode: Episode): AgentEvent {
   return { type: "session.seeded", data: { ...episode, sessionId: "s", seed: content } };
 }
@@ -173,13 +180,13 @@ export class Room {
     );
   }
 
-  /** Appends a control event, as the coordinator would. @returns its sequence */
-  async decide(event: ControlEvent): Promise<number> {
+  /** Appends control events in one message, as the coordinator would. @returns its sequence */
+  async decide(...events: readonly ControlEvent[]): Promise<number> {
     const subject = controlSubject("room");
     for (;;) {
       const last = await this.log.lastOn(subject);
       const result = await this.log.append({
-        ...encodeEvents("coordinator", [event]),
+        ...encodeEvents("coordinator", events),
         subject,
         messageId: `control-${last?.sequence ?? 0}`,
         expected: { subject, sequence: last?.sequence ?? 0 },
@@ -190,8 +197,7 @@ export class Room {
 
   /** Asks the agent. @returns the sequence of the ask */
   ask(operation: Ask["operation"], rest: Partial<Ask> = {}): Promise<number> {
-    const ask = { command: 1, operation, roles: ["agent" as const], checkpointId: "c1", remainingMs: 60_000, ...rest };
-    return this.decide({ type: "participants.asked", data: ask });
+    return this.decide(askTo(operation, rest));
   }
 
   /** Asks the agent, and waits for its answer. */
