@@ -1,6 +1,7 @@
 /** The result of a demo as one page that needs nothing else. */
 import type { Check } from "../demo/compare.ts";
 import { escaped } from "./escape.ts";
+import { needs } from "./needs.ts";
 import { style } from "./style.ts";
 import type { RolloutRow, Spread, Summary } from "./summary.ts";
 import { checkpointTable, killTable, rolloutTable } from "./tables.ts";
@@ -39,7 +40,7 @@ ${killTable(chaos)}
 <h2>Checkpoints</h2>
 ${checkpointTable(chaos)}
 <h2>What equality needs</h2>
-${needs}
+${needs.map((sentence) => `<p>${escaped(sentence)}</p>`).join("\n")}
 </main>
 </body>
 </html>
@@ -54,13 +55,6 @@ const legend = `<ul class="legend">
 <li><i style="background:var(--restore)"></i>restore</li>
 <li><i style="background:var(--kill)"></i>kill -9</li>
 </ul>`;
-
-const needs = `<p>The policy is a small softmax over edits, not a language model. It is deterministic: what it draws is seeded by the run's
-seed, the rollout and the turn, never by the attempt. Each group of siblings is sampled with the policy version that the plan
-pins, and weights move in the order of the plan, so that it does not matter which rollout ends first. With a model server that
-answers the same request differently the trees would differ too; what counts once would still count once.</p>
-<p>Processes were ended by kill -9. The broker writes each event to its disk before it acknowledges it; a demo's disk may be
-memory, so this shows what a crash leaves, not what a loss of power does.</p>`;
 
 function verdict({ equal, level, seed, rows, chaos, numbers }: Summary): string {
   const crashes = chaos.kills.filter(({ planned }) => planned.victim === "everything").length;

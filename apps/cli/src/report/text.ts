@@ -12,6 +12,10 @@ export function textOf(summary: Summary): string {
       .map(({ claim, faults }) => [`${faults.length === 0 ? "  ok " : "  NO "} ${claim}`, ...faultLines(faults)])
       .flat(),
     numberLines(numbers, summary.level),
+    [
+      "what equality needs: a deterministic policy, its draws seeded by run, rollout and turn and never by the attempt,",
+      "its version pinned for each group",
+    ],
     [equal ? "EQUAL: the run under chaos ended as the one without." : "NOT EQUAL: see above."],
   ];
   return `${parts.map((lines) => lines.join("\n")).join("\n\n")}\n`;
