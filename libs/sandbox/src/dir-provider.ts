@@ -39,6 +39,8 @@ interface Live {
   readonly gate: Gate;
   /** Ids of process groups of commands that have not ended. */
   readonly groups: Set<number>;
+  /** Whether a command was started in it: only then can there be strays. */
+  ran: boolean;
   frozen: boolean;
 }
 
@@ -97,14 +99,17 @@ class DirProvider implements SandboxProvider {
 
   async delete(sandboxId: string): Promise<void> {
     const folder = this.#pathOf(sandboxId);
-    const live = this.#live.get(sandboxId);
-    this.#live.delete(sandboxId);
-    if (live !== undefined) {
+    const live = this.#liveOf(sandboxId);
+    await live.gate.close(); // so that nothing is started after all was killed
+    try {
       for (const group of live.groups) send(-group, "SIGKILL");
-      await sendAll(ofFolder(folder), "SIGKILL");
+      if (live.ran) await sendAll(ofFolder(folder), "SIGKILL");
+      await removeWhole(this.#sandboxes, sandboxId);
+      this.#live.delete(sandboxId);
+    } finally {
+      live.gate.open(); // who waited finds no sandbox
+      if (live.frozen) live.gate.open();
     }
-    await removeWhole(this.#sandboxes, sandboxId);
-    if (live?.frozen === true) live.gate.open(); // who waited finds no sandbox
   }
 
   async exec(sandboxId: string, request: ExecRequest): Promise<ExecResult> {
@@ -112,6 +117,7 @@ class DirProvider implements SandboxProvider {
     const running = await live.gate.pass(async () => {
       const folder = await this.#folderOf(sandboxId);
       const started = startExec(folder, await resolveInside(folder, request.cwd ?? "."), request);
+      live.ran = true;
       if (started.pid > 0) live.groups.add(started.pid);
       return started;
     });
@@ -233,9 +239,11 @@ class DirProvider implements SandboxProvider {
 
   async #find(sandboxId: string): Promise<Live> {
     await this.#folderOf(sandboxId);
-    const known = this.#live.get(sandboxId);
-    if (known !== undefined) return known;
-    const live: Live = { gate: new Gate(), groups: new Set(), frozen: false };
+    return this.#liveOf(sandboxId);
+  }
+
+  #liveOf(sandboxId: string): Live {
+    const live = this.#live.get(sandboxId) ?? { gate: new Gate(), groups: new Set(), ran: false, frozen: false };
     this.#live.set(sandboxId, live);
     return live;
   }

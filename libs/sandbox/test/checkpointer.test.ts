@@ -105,6 +105,10 @@ describe("snapshots of many sandboxes", () => {
     const late = AbortSignal.abort(new Error("the deadline has passed"));
     const orders = [order("s", "c0"), order("s1", "c1")];
     await expect(checkpointer.snapshot(orders, late)).rejects.toMatchObject({ code: "deadline_exceeded" });
+    const deadline = new AbortController();
+    const overtaken = checkpointer.snapshot([order("s", "c2")], deadline.signal).catch((error: unknown) => error);
+    deadline.abort();
+    expect(await overtaken).toMatchObject({ code: "deadline_exceeded" });
     await checkpointer.snapshot([order("s", "c9")]);
     await expect(checkpointer.makeDurable(["c9"], late)).rejects.toMatchObject({ code: "deadline_exceeded" });
     expect(typesOf(log)).toEqual(["snapshot.taken c9"]);
@@ -155,6 +159,15 @@ describe("a restore", () => {
       await expect(checkpointer.restore(orders, ["s"])).rejects.toMatchObject({ code: "invalid_checkpoint_state" });
       expect(await provider.list()).toEqual(["s"]);
     }
+  });
+
+  test("[C7] looks at every reference before it forks the first", async () => {
+    const { checkpointer } = await setUp(1, { lanes: 1 });
+    const [reference] = await checkpointer.snapshot([order("s", "c1")]);
+    if (reference === undefined) throw new Error("no snapshot was taken");
+    const conflict = { reference, sandbox: "s" };
+    const missing = { reference: { ...reference, snapshotId: "c2" }, sandbox: "f" };
+    await expect(checkpointer.restore([conflict, missing])).rejects.toMatchObject({ code: "invalid_checkpoint_state" });
   });
 
   test("in which one fork fails stops every fork that it made, and keeps the originals", async () => {

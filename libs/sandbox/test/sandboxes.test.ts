@@ -143,8 +143,26 @@ describe("a frozen sandbox", () => {
   test("that is deleted lets nobody wait for ever", async () => {
     const { provider } = await openWith();
     await provider.freeze("s");
-    const write = provider.writeFile("s", "a.txt", "new").catch((error: unknown) => error);
+    const waiting = [
+      provider.writeFile("s", "a.txt", "new"),
+      provider.exec("s", { command: ["true"], timeoutMs: 100_000 }),
+    ].map((work) => work.catch((error: unknown) => error));
+    await provider.listFiles("s"); // meanwhile they have come to wait
+    await provider.snapshot("s", "c1");
     await provider.delete("s");
-    expect(await write).toMatchObject({ code: "not_found" });
+    for (const outcome of waiting) expect(await outcome).toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("a sandbox that is being deleted", () => {
+  test("starts nothing any more", async () => {
+    const { provider } = await openWith();
+    const deleting = provider.delete("s");
+    const request = { command: ["sleep", "1000"], timeoutMs: 100_000 } as const;
+    const outcome = await provider.exec("s", request).catch((error: unknown) => error);
+    await deleting;
+    expect(outcome).toMatchObject({ code: "not_found" });
+    await provider.create("s", folderOf({ "a.txt": "anew" }));
+    expect(await textIn(provider, "s", "a.txt")).toBe("anew");
   });
 });

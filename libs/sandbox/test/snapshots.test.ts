@@ -84,7 +84,8 @@ describe("a snapshot", () => {
   });
 
   test("of a sandbox at work is of one moment, and lets it go on", async () => {
-    const { provider } = await openWith({ left: "", right: "" });
+    const many = Array.from({ length: 300 }, (_, index) => [`f${index}`, ""] as const);
+    const { provider } = await openWith({ left: "", right: "", ...Object.fromEntries(many) });
     // Both files always have the same length, but for the moment between two writes.
     const script = "while ! [ -e stop ]; do printf x >> left; printf x >> right; done";
     const running = provider.exec("s", { command: ["sh", "-c", script], timeoutMs: generous });
