@@ -3,7 +3,7 @@ import type { Ask, Obligation } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Episode, ParticipantEvent } from "@holdpoint/schemas";
 import type { Session, SessionEvent } from "@holdpoint/session";
-import { holdingDigest, sessionDigest } from "./holdings.ts";
+import { digestsOf, holdingDigest } from "./holdings.ts";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
 import { blockersOf, isCapturable } from "./preparing.ts";
@@ -30,13 +30,12 @@ export async function capture<State, Own extends SessionEvent>(
   if (fixed !== undefined && fixed.length > 0) await participant.obey(fixed, { urgent: true });
   const sessions = sessionsOf(participant, scope);
   const { kind } = participant.spec;
-  const before = sessions.map((session): ParticipantEvent => {
-    const { rollout, attempt, state } = session;
-    const digest = sessionDigest(kind, session);
+  const digests = digestsOf(kind, sessions);
+  const before = [...digests].map(([{ rollout, attempt, state }, digest]): ParticipantEvent => {
     const data = { rollout, attempt, checkpointId, digest, edges: kind.edges(state), asked: sequence };
     return { type: "session.captured", data };
   });
-  return { before, digest: holdingDigest(kind, sessions), sessions: sessions.length };
+  return { before, digest: holdingDigest(digests), sessions: sessions.length };
 }
 
 function sessionsOf<State, Own extends SessionEvent>(

@@ -11,7 +11,7 @@ import {
 import { type Assignment, ControlEvent, type Cut, type Episode, type ParticipantEvent } from "@holdpoint/schemas";
 import { keyOf, moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
 import { loadSnapshot } from "./fold-snapshot.ts";
-import { holdingDigest, sessionDigest } from "./holdings.ts";
+import { digestsOf, holdingDigest, sessionDigest } from "./holdings.ts";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
 
@@ -52,7 +52,7 @@ export async function restore<State, Own extends SessionEvent>(
   const isMarked = (episode: Episode) => marked.has(keyOf(episode));
   const episodes = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
   return {
-    digest: holdingDigest(kind, fixed),
+    digest: holdingDigest(digestsOf(kind, fixed)),
     sessions: fixed.length,
     installed: episodes.filter((episode) => !isMarked(episode)),
     restarts: episodes.filter(isMarked),

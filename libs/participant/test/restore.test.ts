@@ -115,8 +115,7 @@ test("[A8] [S1] a checkpoint after a restore holds the restored sessions that no
 test("[C4] a restore whose hook finds something wrong installs nothing", async () => {
   const stood = await fixed();
   await stood.agent.stop();
-  const refuse = () => Promise.reject(new Error("a snapshot is gone"));
-  const agent = await stood.room.enter({ hooks: { restore: refuse } });
+  const agent = await stood.room.enter({ hooks: { restore: () => Promise.reject(new Error("a snapshot is gone")) } });
   const answer = await begin(stood);
   expect(answer.problem).toMatchObject({ code: "unavailable" });
   expect(answer).not.toHaveProperty("installed");
