@@ -19,6 +19,9 @@ const parameters: ReadonlyMap<string, string> = new Map([
   ["run", `The run: ${token}`],
   ["instance", `The instance of the role: ${token}`],
   ["worker", `The worker of the instance: ${token}`],
+  ["role", "The role of the process."],
+  ["digest", "The SHA-256 of the text, in lower-case hexadecimal digits."],
+  ["part", "The number of the part, from 0."],
   ["rollout", `The rollout: ${token}`],
   ["attempt", "The attempt, from 0, in decimal digits without leading zeros."],
   ["sequence", "The sequence of the command in the stream, in decimal digits."],
@@ -55,6 +58,8 @@ const operations: readonly Operation[] = [
   receive("trainer", "control"),
   ...contract.WriterRole.options.flatMap((role) => [send(role, `log.${role}`), receive("coordinator", `log.${role}`)]),
   ...contract.roles.map((role) => send("coordinator", `log.${role}`)),
+  ...contract.WriterRole.options.flatMap((role) => [send(role, "blob"), receive(role, "blob")]),
+  ...contract.roles.flatMap((role) => [send(role, "snapshot"), receive(role, "snapshot")]),
   send("environment", "result.environment"),
   receive("trainer", "result.environment"),
   ...rpcs.flatMap(({ role, name, asked, answered }) =>
@@ -81,9 +86,9 @@ function channelPart({ address, description, messages }: Channel): Part {
   };
 }
 
-function messagePart({ name, summary, payload, appended }: Message): Part {
+function messagePart({ name, summary, payload, appended, contentType = "application/json" }: Message): Part {
   const traits = appended === true ? { traits: [reference("components", "messageTraits", "appended")] } : {};
-  return { name, summary, contentType: "application/json", ...traits, payload };
+  return { name, summary, contentType, ...traits, payload };
 }
 
 function operationPart({ role, action, channel, reply }: Operation): Part {

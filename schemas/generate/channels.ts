@@ -15,6 +15,8 @@ export interface Message {
   readonly payload: Part;
   /** Whether a process appends it, with the headers of an append. */
   readonly appended?: true;
+  /** Absent: JSON. */
+  readonly contentType?: string;
 }
 
 export interface Channel {
@@ -100,6 +102,39 @@ const stored: readonly Channel[] = [
   },
 ];
 
+/** Streams beside the log, for what an event cannot hold. */
+const beside: readonly Channel[] = [
+  {
+    name: "blob",
+    address: contract.blobSubject(run, "{digest}", 0).replace(/0$/, "{part}"),
+    description:
+      "One part of a text, by the digest of the whole. Part 0 is written last, and its message id ends with their number.",
+    messages: [
+      {
+        name: "blob",
+        summary: "A part of a text.",
+        payload: { type: "string" },
+        appended: true,
+        contentType: "text/plain; charset=utf-8",
+      },
+    ],
+  },
+  {
+    name: "snapshot",
+    address: contract.snapshotSubject(run, `{role}.${process.instance}.${process.worker}`, 0).replace(/0$/, "{part}"),
+    description:
+      "One part of the latest snapshot of what a process has folded. An optimisation, which may be thrown away.",
+    messages: [
+      {
+        name: "snapshot",
+        summary: "A part of a snapshot, for the same program alone.",
+        payload: { type: "string", format: "binary" },
+        contentType: "application/octet-stream",
+      },
+    ],
+  },
+];
+
 const services: readonly Channel[] = [
   ...commands.map(([operation, message]) => ({
     name: `ctl.${operation}`,
@@ -171,4 +206,10 @@ const live: Channel = {
 };
 
 /** Every channel, by the order of `subjects.ts`. */
-export const channels: readonly Channel[] = [...stored, ...services, ...methodRows.flatMap(rpcChannels), live];
+export const channels: readonly Channel[] = [
+  ...stored,
+  ...beside,
+  ...services,
+  ...methodRows.flatMap(rpcChannels),
+  live,
+];

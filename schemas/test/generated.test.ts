@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { parse } from "yaml";
 import * as z from "zod";
 import { generatedFiles } from "../generate/files.ts";
+import * as contract from "../src/index.ts";
 import { type Operation, operations, parseCommand } from "../src/index.ts";
 
 const folder = join(import.meta.dirname, "..");
@@ -95,6 +96,27 @@ test("every channel of the AsyncAPI document is used by an operation, and every 
   const reached = references(used);
   expect(Object.keys(channels).filter((name) => !reached.includes(`#/channels/${name}`))).toEqual([]);
   expect(JSON.stringify(channels)).not.toContain('"description":null');
+});
+
+test("every kind of subject that is built has a channel, which AsyncAPI names", () => {
+  const builders = Object.keys(contract).filter((name) => /^(?!parse).*Subject$/.test(name));
+  const kinds = Object.keys(AsyncApi.parse(document).channels).map((name) => name.replace(/\..*$/, ""));
+  const channelOf = {
+    blobSubject: "blob",
+    commandSubject: "cmd",
+    controlSubject: "control",
+    logSubject: "log",
+    outcomeSubject: "outcome",
+    resultSubject: "result",
+    rpcSubject: "rpc",
+    seedSubject: "rpc",
+    serviceSubject: "ctl",
+    snapshotSubject: "snapshot",
+  };
+  expect(builders.toSorted()).toEqual(Object.keys(channelOf));
+  expect([...new Set(kinds)].toSorted()).toEqual(
+    [...new Set([...Object.values(channelOf), "live", "reply"])].toSorted(),
+  );
 });
 
 const deadlines: readonly object[] = [{}, { timeoutMs: 1 }, { deadlineAt: "2027-01-01T00:00:00Z" }];

@@ -1,6 +1,7 @@
 /** Subjects: what a builder makes its parser reads back, and everything else is nothing. */
 import {
   blobBucket,
+  blobSubject,
   commandSubject,
   controlSubject,
   filters,
@@ -14,6 +15,8 @@ import {
   rpcSubject,
   seedSubject,
   serviceSubject,
+  snapshotBucket,
+  snapshotSubject,
   streamName,
   streamSubjects,
   WriterRole,
@@ -179,6 +182,9 @@ describe("the names of a run's stream and bucket", () => {
   test("are made of its id", () => {
     expect(streamName("demo")).toBe("HP_demo");
     expect(blobBucket("demo")).toBe("HPB_demo");
+    expect(snapshotBucket("demo")).toBe("HPF_demo");
+    expect(blobSubject("demo", "00ff", 2)).toBe("hpb.demo.00ff.2");
+    expect(snapshotSubject("demo", "agent.main.0", 2)).toBe("hpf.demo.agent.main.0.2");
     expect(streamSubjects("demo")).toEqual([
       "hp.demo.cmd.>",
       "hp.demo.outcome.>",
@@ -189,7 +195,8 @@ describe("the names of a run's stream and bucket", () => {
   });
 
   test("are refused where the id is no token", () => {
-    for (const make of [streamName, blobBucket, streamSubjects]) expect(() => make("a.b")).toThrow("expected 1 to 128");
+    for (const make of [streamName, blobBucket, snapshotBucket, streamSubjects])
+      expect(() => make("a.b")).toThrow("expected 1 to 128");
   });
 });
 
