@@ -96,14 +96,16 @@ describe("a symbolic link", () => {
 /** Lets `real` be a folder and a link that leaves by turns, until there is a file `stop`. A writer may make it in between. */
 const swap = `
   const fs = require("fs");
-  function move(from, to) {
-    for (;;) {
-      try {
-        return fs.renameSync(from, to);
-      } catch {
-        fs.rmSync(to, { recursive: true, force: true });
-      }
+  function attempt(work) {
+    try {
+      work();
+      return true;
+    } catch {
+      return false;
     }
+  }
+  function move(from, to) {
+    while (!attempt(() => fs.renameSync(from, to))) attempt(() => fs.rmSync(to, { recursive: true, force: true }));
   }
   fs.writeFileSync("going", "");
   while (!fs.existsSync("stop")) {
