@@ -4,7 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, test } from "vitest";
+import * as z from "zod";
 
+const Report = z.looseObject({ checks: z.array(z.looseObject({ faults: z.array(z.string()) })) });
 const program = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "holdpoint-test-"));
 
@@ -14,7 +16,8 @@ test("[S5] rollouts that went through kills of everything and a restore end as t
   const args = ["demo", "--rollouts", "4", "--seed", "5", "--json", "--out", folder];
   const { status, stdout } = spawnSync(process.execPath, [program, ...args], { encoding: "utf8" });
 
-  const report: unknown = JSON.parse(stdout);
+  const report = Report.parse(JSON.parse(stdout));
+  expect(report.checks.filter(({ faults }) => faults.length > 0)).toEqual([]);
   expect(report).toMatchObject({ equal: true, numbers: { kills: 8, restores: 1 } });
   expect(status).toBe(0);
   expect(JSON.parse(readFileSync(join(folder, "report.json"), "utf8"))).toEqual(report);
