@@ -43,15 +43,13 @@ export function admitPrepare(order: OrderOf<"prepare">, context: Context, queued
 /** Why no checkpoint can be taken of this run at all. */
 export function hindranceOf(state: CoordinatorState): Problem | undefined {
   const models = modelCount(state);
-  if (models !== 1) return asProblem("invalid_phase", modelWarning(models));
+  if (models !== 1) {
+    return asProblem("invalid_phase", `expected exactly one policy model participant, found ${models}`);
+  }
   const count = expectedOf(state).length;
   if (count <= maxProcesses) return undefined;
   const words = `a cut is one batch of at most 1000 messages, so at most ${maxProcesses} processes; ${count} are expected`;
   return asProblem("invalid_phase", words, { count, limit: maxProcesses });
-}
-
-export function modelWarning(count: number): string {
-  return `expected exactly one policy model participant, found ${count}`;
 }
 
 /** The acceptance of a command that prepares, which opens the checkpoint unless it is open, and asks the first stage. */

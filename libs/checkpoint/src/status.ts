@@ -1,8 +1,8 @@
 /** Status and discover: answered from the fold, at once, without asking anybody. */
 import { type Awaited, maxNamed, type Result } from "@holdpoint/schemas";
 import { missingOf } from "./asks.ts";
-import { hindranceOf, modelWarning } from "./prepare.ts";
-import { modelCount, participantStatuses } from "./processes.ts";
+import { hindranceOf } from "./prepare.ts";
+import { participantStatuses } from "./processes.ts";
 import { marksOf } from "./rollouts.ts";
 import type { CoordinatorState } from "./state.ts";
 
@@ -26,12 +26,8 @@ export function statusOf(state: CoordinatorState): Result {
 /** What keeps a checkpoint from being taken, and what makes the log weaker than it should be. */
 function warningsOf(state: CoordinatorState): string[] {
   const warnings: string[] = [];
-  const models = modelCount(state);
-  if (models !== 1) warnings.push(modelWarning(models));
-  else {
-    const hindrance = hindranceOf(state);
-    if (hindrance !== undefined) warnings.push(hindrance.message);
-  }
+  const hindrance = hindranceOf(state);
+  if (hindrance !== undefined) warnings.push(hindrance.message);
   if (state.promise?.syncAlways === false)
     warnings.push(`the stream acknowledges before it has written: sync_interval is not always`);
   if (state.promise?.persistMode === "async")

@@ -238,6 +238,8 @@ describe("the scope", () => {
       );
     }
     expectFailure(await simulation.obeyed("commit", { ...c1, scope: [] }), "checkpoint_conflict");
+    const more = [r1, r2, { rollout: "r3", attempt: 0 }];
+    expectFailure(await simulation.obeyed("commit", { ...c1, scope: more }), "checkpoint_conflict");
     const committed = expectSuccess(await simulation.obeyed("commit", c1));
     expect(expectSuccess(await simulation.obeyed("commit", { ...c1, scope: [r2, r1] }))).toEqual(committed);
     expectFailure(await simulation.obeyed("commit", { ...c1, scope: [r2] }), "checkpoint_conflict");

@@ -126,6 +126,23 @@ test("resume ends a checkpoint under way: it publishes nothing", async () => {
   expect(isOpen(simulation)).toBe(true);
 });
 
+test("a checkpoint that only waits for who does not serve again is in nobody's way", async () => {
+  const simulation = await startedRun();
+  member(simulation, "resources").behaviour.resume = () => undefined;
+  const first = await simulation.command("checkpoint", { ...c1, timeoutMs: 30_000 });
+  await simulation.settle();
+  const second = await simulation.command("checkpoint", { checkpointId: "c2", timeoutMs: 30_000 });
+  await simulation.settle();
+  const retire = await simulation.command("retire", { rollouts: [r1], timeoutMs: 30_000 });
+  await simulation.settle();
+  expect(await simulation.hasOutcome(first)).toBe(false);
+  expect(simulation.state.stale.has("c2")).toBe(true);
+  expectSuccess(await simulation.outcome(retire));
+  await simulation.runOut();
+  expectSuccess(await simulation.outcome(first));
+  expectSuccess(await simulation.outcome(second));
+});
+
 test("while a checkpoint is under way its own steps are refused, and another of its id with another scope conflicts", async () => {
   const simulation = await startedRun();
   member(simulation, "resources").behaviour.commit = () => undefined;
