@@ -117,8 +117,8 @@ describe("[L11] one coordinator decides", () => {
   test("goes on by itself over a restart of the broker", async () => {
     await live.broker.kill();
     await live.broker.restart();
-    const outcome = await live.request("checkpoint", { checkpointId: "after", ...deadline });
-    expect(outcome).toMatchObject({ ok: true });
+    const command = await live.command("checkpoint", { checkpointId: "after", ...deadline });
+    expect(await live.outcome(command)).toMatchObject({ ok: true });
   });
 });
 
