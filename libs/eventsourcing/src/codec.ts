@@ -80,12 +80,34 @@ export function decodeEvents<E>(message: StoredMessage, schema: EventSchema<E>):
   return { events, problems };
 }
 
+/** An envelope whose events are looked at one by one: a schema for all of them costs as much as their JSON. */
+const Frame = Envelope.extend({ events: z.array(z.unknown()) });
+
+interface Frame extends Omit<Envelope, "events"> {
+  readonly events: readonly RawEvent[];
+}
+
+interface RawEvent {
+  readonly type: string;
+}
+
+function isRawEvent(value: unknown): value is RawEvent {
+  if (typeof value !== "object" || value === null) return false;
+  const { type, data }: { type?: unknown; data?: unknown } = value;
+  return typeof type === "string" && typeof data === "object" && data !== null && !Array.isArray(data);
+}
+
 /** The envelope that `body` holds, or why it holds none that this code can read. */
-function parseEnvelope(body: Uint8Array): Envelope | string {
+function parseEnvelope(body: Uint8Array): Frame | string {
   const json = parseJson(body);
   if (!json.ok) return json.why;
-  const envelope = Envelope.safeParse(json.value);
-  if (!envelope.success) return `not an envelope: ${z.prettifyError(envelope.error)}`;
+  const frame = Frame.safeParse(json.value);
+  const { data } = frame;
+  if (data === undefined || !data.events.every(isRawEvent)) {
+    const { error } = Envelope.safeParse(json.value);
+    return `not an envelope: ${error === undefined ? "its events have no type" : z.prettifyError(error)}`;
+  }
+  const envelope = { data: { ...data, events: data.events } };
   const { schema } = envelope.data;
   if (schema > schemaVersion) return `written under schema ${schema}; this version reads up to ${schemaVersion}`;
   return envelope.data;
