@@ -11,9 +11,9 @@ import {
 } from "@holdpoint/participant";
 import { setTimeout as delay } from "node:timers/promises";
 import { resumeLeftOpen } from "./commanding.ts";
+import { Consumption } from "./consumption.ts";
 import type { TrainerContext } from "./context.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { Inbox } from "./inbox.ts";
 import { groupsOf } from "./next-step.ts";
 import { Publications, type TrainerLogEvent } from "./publications.ts";
 import { goBack } from "./restoring.ts";
@@ -60,14 +60,15 @@ async function train(
     logger.info("the run has ended: final.json says what came of it");
     return;
   }
-  const { context, end } = await openContext(connections, { settings, groups, dir });
-  const publications = await Publications.read(log, context.run, end);
+  const context = await openContext(connections, { settings, groups, dir });
+  const publications = await Publications.read(log, context.run, await log.lastSequence());
   await resumeLeftOpen(context);
   const state = await stateToGoOnFrom(context);
   const { run, view } = context;
   const { connection } = connections;
   const instance = settings.HOLDPOINT_INSTANCE;
-  const inbox = await Inbox.open({ connection, log, run, instance, view, readUpTo: end }, state.cursor);
+  const failed = (error: unknown) => view.fail(error);
+  const consumption = await Consumption.open({ connection, run, instance, cursor: state.cursor, failed });
   const dispatcher = new Dispatcher({
     messenger: connection,
     run,
@@ -76,7 +77,7 @@ async function train(
     budgetMs: settings.HOLDPOINT_BUDGET_MS ?? null,
     trouble: (what, error) => logger.warn({ err: error }, what),
   });
-  const trainer = new Trainer({ context, dispatcher, inbox, publications, state, clock: now });
+  const trainer = new Trainer({ context, dispatcher, consumption, publications, state, clock: now });
   const { weightsDigest, version } = await trainer.run();
   logger.info({ weightsDigest, version }, "the run has ended");
 }
@@ -85,11 +86,11 @@ function now(): number {
   return performance.now();
 }
 
-/** Takes over the trainer's log, which fences the trainer before this one, and reads the run to its present end. */
+/** Takes over the trainer's log, which fences the trainer before this one, reads the run and follows it. */
 async function openContext(
   connections: RunConnections,
   parts: Pick<TrainerContext, "settings" | "groups" | "dir">,
-): Promise<{ readonly context: TrainerContext; readonly end: number }> {
+): Promise<TrainerContext> {
   const { connection, log, blobs, logger } = connections;
   const run = parts.settings.HOLDPOINT_RUN;
   await untilStream(connections);
@@ -100,7 +101,7 @@ async function openContext(
   tail.ended.catch((error: unknown) => view.fail(error));
   const say = async (events: readonly TrainerLogEvent[]) => void (await writer.record(events));
   const controller = new Controller({ connection, log, run });
-  return { context: { ...parts, run, log, blobs, view, logger, controller, say }, end };
+  return { ...parts, run, log, blobs, view, logger, controller, say };
 }
 
 /** Its first word is from where it goes on, as far as that was saved when it started. */

@@ -57,42 +57,58 @@ async function candidatesFor(context: TrainerContext, wanted: string): Promise<r
 
 /** @returns how many checkpoints were begun; undefined where this one cannot be restored, and nothing of it was */
 async function goBackTo(context: TrainerContext, file: CheckpointFile): Promise<number | undefined> {
-  const { view, logger, groups } = context;
-  const { checkpointId: source, cut, state } = file;
+  const { history } = context.view;
+  for (let left = tries; left > 0; left--) {
+    const restored = await retireWhatRuns(context, file);
+    const came = restored.length === 0 ? "stands" : await restore(context, file.checkpointId, restored);
+    if (came === "never") return undefined;
+    if (came === "stands") return Math.max(file.state.checkpoints, history.nextNumber(prefixes.checkpoint) - 1);
+    await delay(pauseMs);
+  }
+  throw new HoldpointError(
+    "unavailable",
+    `${file.checkpointId} was not restored in ${tries} tries; see the log for why`,
+  );
+}
+
+/** Looked at anew for each try: a restore before this one may have come to its end meanwhile. @returns what is to be restored */
+async function retireWhatRuns(
+  context: TrainerContext,
+  { checkpointId: source, cut, state }: CheckpointFile,
+): Promise<readonly string[]> {
+  const { view, groups, logger } = context;
   const scope = view.history.committed.find(({ checkpointId }) => checkpointId === source)?.scope ?? [];
   const { retired, restored } = wayBack({ groups, state, attempts: view.history }, scope, view.known());
   logger.info({ source, cut, retired: retired.length, restored: restored.length }, "going back");
-  if (retired.length > 0) await persistently(context, { operation: "retire", rollouts: [...retired] });
-  await view.until(() => retired.every((mark) => view.history.attemptOf(mark.rollout) > mark.attempt));
-  if (restored.length > 0 && !(await restore(context, source, restored))) return undefined;
-  return Math.max(state.checkpoints, view.history.nextNumber(prefixes.checkpoint) - 1);
+  if (retired.length === 0) return restored;
+  await persistently(context, { operation: "retire", rollouts: [...retired] });
+  await view.until(() => retired.every(({ rollout, attempt: mark }) => view.history.attemptOf(rollout) > mark));
+  return restored;
 }
 
-/** @returns whether the restore stands */
-async function restore(context: TrainerContext, source: string, restored: readonly string[]): Promise<boolean> {
-  const { view, logger } = context;
+/** @returns whether the restore stands; `never`: this checkpoint cannot be restored */
+async function restore(
+  context: TrainerContext,
+  source: string,
+  restored: readonly string[],
+): Promise<"stands" | "not yet" | "never"> {
+  const { view, logger, controller } = context;
   const { history } = view;
-  for (let left = tries; ; left--) {
-    const checkpointId = `${prefixes.restore}${history.nextNumber(prefixes.restore)}`;
-    const outcome = await context.controller.command({
-      operation: "restore",
-      checkpointId,
-      source,
-      scope: [...restored],
-      timeoutMs: timeoutOf(context),
-    });
-    if (outcome.ok) {
-      await view.until(() => restored.every((rollout) => history.isContinued(rollout) || isVoid(outcome, rollout)));
-      logger.info({ source, checkpointId, receipt: outcome.result.receipt }, "restored");
-      await resume(context, checkpointId);
-      return true;
-    }
-    logger.warn({ source, checkpointId, code: outcome.problem.code, why: outcome.problem.message }, "not restored");
-    if (outcome.problem.code === "invalid_checkpoint_state" || outcome.problem.code === "not_found") return false;
-    if (isLasting(outcome) || left === 0) resultOf(outcome);
+  const checkpointId = `${prefixes.restore}${history.nextNumber(prefixes.restore)}`;
+  const command = { operation: "restore" as const, checkpointId, source, scope: [...restored] };
+  const outcome = await controller.command({ ...command, timeoutMs: timeoutOf(context) });
+  if (outcome.ok) {
+    await view.until(() => restored.every((rollout) => history.isContinued(rollout) || isVoid(outcome, rollout)));
+    logger.info({ source, checkpointId, rollouts: restored.length }, "restored");
     await resume(context, checkpointId);
-    await delay(pauseMs);
+    return "stands";
   }
+  const { code, message } = outcome.problem;
+  logger.warn({ source, checkpointId, code, why: message }, "not restored");
+  if (code === "invalid_checkpoint_state" || code === "not_found") return "never";
+  if (isLasting(outcome)) resultOf(outcome);
+  await resume(context, checkpointId);
+  return "not yet";
 }
 
 /** Whether the receipt says that the rollout starts over: it is marked, and is dispatched as a new attempt. */

@@ -33,9 +33,9 @@ export class RunView {
     this.#trouble = trouble;
   }
 
-  /** Subjects that are followed. Results come by the inbox. */
+  /** Subjects whose messages `take` is to be given, in stream order. */
   static subjects(run: string): readonly string[] {
-    return [controlSubject(run), filters.logsOf(run, "environment")];
+    return [controlSubject(run), filters.logsOf(run, "environment"), filters.results(run)];
   }
 
   take(message: StoredMessage): void {
@@ -127,10 +127,9 @@ export class RunView {
   }
 }
 
-/** Reads the run, results and all, up to its present end. @returns that end */
+/** Reads the run up to its present end. @returns that end */
 export async function readRun(log: EventLog, run: string, view: RunView): Promise<number> {
   const upTo = await log.lastSequence();
-  const subjects = [...RunView.subjects(run), filters.results(run)];
-  await log.read({ upTo, subjects }, (message) => view.take(message));
+  await log.read({ upTo, subjects: RunView.subjects(run) }, (message) => view.take(message));
   return upTo;
 }

@@ -8,9 +8,9 @@
 import { weightsDigest } from "@holdpoint/repair";
 import { begunCheckpoint, release, takeCheckpoint } from "./checkpointing.ts";
 import { attempt, resumeLeftOpen, timeoutOf } from "./commanding.ts";
+import type { Consumption } from "./consumption.ts";
 import type { TrainerContext } from "./context.ts";
 import type { Dispatcher } from "./dispatcher.ts";
-import type { Inbox } from "./inbox.ts";
 import { checkpointDue, nextStep, ordersOf, sendable, type Situation } from "./next-step.ts";
 import { groupTrained, policyPublished, type Publications, type TrainerLogEvent } from "./publications.ts";
 import { consumed, type TrainerState } from "./state.ts";
@@ -20,7 +20,7 @@ import { Training } from "./training.ts";
 export interface TrainerParts {
   readonly context: TrainerContext;
   readonly dispatcher: Dispatcher;
-  readonly inbox: Inbox;
+  readonly consumption: Consumption;
   readonly publications: Publications;
   readonly state: TrainerState;
   /** Milliseconds of a clock that only moves on. */
@@ -75,18 +75,16 @@ export class Trainer {
     await this.#untilNews(changes);
   }
 
-  /** Looks at the results that have come, or at all that there are, and saves that. */
-  async #takeIn(everything = false): Promise<void> {
-    const { inbox } = this.#parts;
-    const found = await inbox.resultsAfter(this.#state.cursor, everything);
+  /** Looks at the results that have come, and saves that. */
+  async #takeIn(): Promise<void> {
+    const found = this.#context.view.resultsAfter(this.#state.cursor);
     for (const message of found) this.#state = consumed(this.#state, message);
     if (found.length > 0) await this.#save();
-    else inbox.settle(this.#state.cursor);
   }
 
   async #save(): Promise<void> {
     await this.#context.dir.save(this.#state);
-    this.#parts.inbox.settle(this.#state.cursor);
+    this.#parts.consumption.settle(this.#state.cursor);
   }
 
   async #train(step: ReturnType<typeof nextStep> & { type: "train" }): Promise<void> {
@@ -125,7 +123,7 @@ export class Trainer {
 
   async #checkpoint(): Promise<void> {
     await this.#parts.dispatcher.close();
-    await this.#takeIn(true);
+    await this.#takeIn();
     this.#state = begunCheckpoint(this.#context, this.#state);
     await this.#save();
     await takeCheckpoint(this.#context, this.#state);

@@ -3,7 +3,7 @@ import { type RunningBroker, startBroker } from "@holdpoint/broker";
 import { truncateSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { type Condition, saying, type Settings, StubRun } from "./stub/run.ts";
+import { type Condition, saying, type Settings, StubRun, type StubRunOptions } from "./stub/run.ts";
 
 let broker: RunningBroker;
 /** Of a run to which nothing happened. */
@@ -23,10 +23,16 @@ afterAll(async () => {
   await broker.stop();
 });
 
-/** Episodes take their time, so that a checkpoint finds some on their way, and so does a crash after it. */
-async function start(): Promise<StubRun> {
-  const run = await StubRun.start(broker, { turnMs: 200 });
+async function start(options: StubRunOptions = {}): Promise<StubRun> {
+  const run = await StubRun.start(broker, { turnMs: 100, ...options });
   running.push(run);
+  return run;
+}
+
+/** Everything dies once the first checkpoint is complete, which holds the four episodes that have begun. */
+async function startAndLoseAll(): Promise<StubRun> {
+  const run = await start({ heldAfter: 2 });
+  await loseAll(run, published1);
   return run;
 }
 
@@ -64,26 +70,26 @@ test.each([
   ["restoring", saying("cmd.restore")],
   ["resuming after the restore", saying("cmd.resume")],
 ])("[F2] killed while %s it goes back once more, and nothing is lost", async (_, point) => {
-  const run = await start();
-  await loseAll(run, published);
+  const run = await startAndLoseAll();
   await run.killAt(point, back);
+  run.episodes.letGo();
   expect((await run.finish(back)).weightsDigest).toBe(undisturbed);
 });
 
 test("killed after a restore stands it goes on in place, with the restored attempts", async () => {
-  const run = await start();
-  await loseAll(run, published);
+  const run = await startAndLoseAll();
   await run.killAt(saying("log.environment", "episode.opened"), back);
+  run.episodes.letGo();
   expect((await run.finish()).weightsDigest).toBe(undisturbed);
 });
 
 test("[A12] [L7] continuations are dispatched first, at exactly the attempt that was installed", async () => {
-  const run = await start();
-  await loseAll(run, published1);
+  const run = await startAndLoseAll();
+  run.episodes.letGo();
   const before = run.episodes.dispatched.length;
   const { weightsDigest } = await run.finish(back);
   const installed = await run.installed();
-  expect(installed.length).toBeGreaterThan(0);
+  expect(installed).toHaveLength(4);
   expect(run.episodes.dispatched.slice(before, before + installed.length).toSorted()).toEqual(installed.toSorted());
   expect(run.episodes.dispatched.filter((episode) => installed.includes(episode))).toHaveLength(installed.length);
   expect((await run.commanded()).filter((operation) => operation === "retire")).toHaveLength(1); // none was incomplete
@@ -111,16 +117,15 @@ test("a checkpoint that cannot be restored is passed over for the one before it"
 });
 
 test("a checkpoint that cannot be restored, and has none before it, stops the trainer", async () => {
-  const run = await start();
-  await loseAll(run, published1);
+  const run = await startAndLoseAll();
   run.coordinator.failures.set("restore", [{ code: "not_found", message: "it was released" }]);
   expect(await run.train(back)).toBe(1);
   expect(run.output).toContain("none of those that have a file could be restored");
 });
 
 test("participants that are not there yet are waited for", async () => {
-  const run = await start();
-  await loseAll(run, published);
+  const run = await startAndLoseAll();
+  run.episodes.letGo();
   const away = { code: "unavailable" as const, message: "the agent is away" };
   run.coordinator.failures.set("retire", [away]);
   run.coordinator.failures.set("restore", [away]);

@@ -49,6 +49,7 @@ test("a run is trained group by group, sampled with the weights that the plan sa
   expect(versions).toEqual([0, 1, 2, 3, 4]);
   expect(readdirSync(run.stateDir).toSorted()).toEqual(["final.json", "state.json"]);
   expect((await run.commanded()).at(-1)).toBe("release");
+  expect(await run.unacknowledged()).toBe(0);
   await run.finish();
   expect(await trainedIn(run)).toEqual(planned);
 });
@@ -128,11 +129,13 @@ test("[A9] a rollout whose rows are never complete stops the run, and says where
 });
 
 test("[L1] a second trainer fences the first, and finishes the run", async () => {
-  const run = await start({ settings: { HOLDPOINT_CHECKPOINT_EVERY_MS: "0" } });
+  const run = await start({ settings: { HOLDPOINT_CHECKPOINT_EVERY_MS: "0" }, heldAfter: 1 });
   const first = run.train();
   await run.seen(dispatched);
-  await run.episodes.close(); // until the second has taken over
-  expect((await run.finish()).weightsDigest).toBe(undisturbed);
+  const second = run.finish();
+  await run.seen(saying("log.trainer", '"trainer.saved"'), 2);
+  run.episodes.letGo();
+  expect((await second).weightsDigest).toBe(undisturbed);
   expect(await first).toBe(3);
   expect(await trainedIn(run)).toEqual(planned);
 });

@@ -1,4 +1,5 @@
 /** A coordinator as a trainer meets it: every command is obeyed at once, and says so on control. */
+import { HoldpointError } from "@holdpoint/errors";
 import { parseJson, type StoredMessage } from "@holdpoint/eventsourcing";
 import {
   type Command,
@@ -59,14 +60,22 @@ export class StubCoordinator {
     const order = parseCommand(address.operation, json.value);
     if (!order.success) throw order.error;
     const problem = this.failures.get(address.operation)?.shift();
-    const outcome: Outcome =
-      problem === undefined
-        ? { ok: true, command, operation: address.operation, result: await this.#do(order.data, command) }
-        : { ok: false, command, operation: address.operation, problem };
+    const outcome = await this.#outcomeOf(order.data, command, problem);
     const target = outcomeSubject(this.#run, command);
     const expected = { subject: target, sequence: 0 };
     const draft = { subject: target, body: JSON.stringify(outcome), messageId: `outcome-${command}`, expected };
     await this.#seat.log.append(draft);
+  }
+
+  async #outcomeOf(order: Command, command: number, problem: Problem | undefined): Promise<Outcome> {
+    const { operation } = order;
+    if (problem !== undefined) return { ok: false, command, operation, problem };
+    try {
+      return { ok: true, command, operation, result: await this.#do(order, command) };
+    } catch (error) {
+      if (!HoldpointError.is(error)) throw error;
+      return { ok: false, command, operation, problem: { code: error.code, message: error.message } };
+    }
   }
 
   async #do(order: Command, command: number): Promise<Result> {
@@ -123,7 +132,7 @@ export class StubCoordinator {
     const { cut, scope: held } = this.#committed.get(source) ?? { cut: 0, scope: [] };
     const wanted = held.filter(({ rollout }) => scope?.includes(rollout) ?? true);
     const live = wanted.filter(({ rollout }) => this.#episodes.live.has(rollout));
-    if (live.length > 0) throw new Error(`${live.map(({ rollout }) => rollout).join(" ")} can still run`);
+    if (live.length > 0) throw new HoldpointError("invalid_phase", `${live.length} can still run`);
     const assignments = wanted.map(({ rollout, attempt: from }) => {
       const opened = this.#episodes.dispatched.filter((key) => key.startsWith(`${rollout}/`));
       const attempts = opened.map((key) => Number(key.split("/")[1]));

@@ -36,6 +36,8 @@ export interface EpisodesOptions {
   readonly torn?: ReadonlySet<string>;
   /** How long a turn takes at most. Default: 20. */
   readonly turnMs?: number;
+  /** Turns after which an episode waits for `letGo`. Default: none does. */
+  readonly heldAfter?: number;
 }
 
 export class Episodes {
@@ -45,11 +47,13 @@ export class Episodes {
   readonly #options: EpisodesOptions;
   readonly #tasks = new Map<string, string>();
   #closed = false;
+  #heldAfter: number;
   /** Work that is on its way to the log. */
   readonly #working = new Set<Promise<void>>();
 
   constructor(options: EpisodesOptions) {
     this.#options = options;
+    this.#heldAfter = options.heldAfter ?? Number.POSITIVE_INFINITY;
   }
 
   async serve(): Promise<void> {
@@ -71,6 +75,10 @@ export class Episodes {
 
   open(): void {
     this.#closed = false;
+  }
+
+  letGo(): void {
+    this.#heldAfter = Number.POSITIVE_INFINITY;
   }
 
   async #take({ rollout, attempt, policyVersion, task }: RunRequest) {
@@ -107,7 +115,7 @@ export class Episodes {
     const pauses = seedFrom("pause", rollout, attempt);
     for (let step = 0; ; step++) {
       do await delay((seedFrom(pauses, step) % turnMs) + 1);
-      while (this.#closed);
+      while (this.#closed || (this.live.get(rollout)?.done ?? 0) >= this.#heldAfter);
       const now = this.live.get(rollout);
       if (now?.attempt !== attempt) return;
       if (now.done === turns) return this.#work(() => this.#end(now));

@@ -9,15 +9,20 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import * as z from "zod";
 import { Final } from "../final.ts";
 import { StubCoordinator } from "./coordinator.ts";
 import { Episodes, type EpisodesOptions, keyOf } from "./episodes.ts";
 import { connectAs, type Seat, writerOf } from "./process.ts";
 
 const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const ConsumerInfo = z.object({ num_pending: z.int(), num_ack_pending: z.int() });
 const trainerEvents = eventSchema(logEvents.trainer);
 const controlEvents = eventSchema(ControlEvent);
 const environmentEvents = eventSchema(logEvents.environment);
+/** Halves what starting a process costs; gone with this one. */
+const compileCache = mkdtempSync(join(tmpdir(), "trainer-test-cache-"));
+process.once("exit", () => rmSync(compileCache, { recursive: true, force: true }));
 let runs = 0;
 
 export type Settings = Readonly<Record<string, string>>;
@@ -33,7 +38,7 @@ function bodyOf({ body }: StoredMessage): string {
   return new TextDecoder().decode(body);
 }
 
-export interface StubRunOptions extends Pick<EpisodesOptions, "failing" | "torn" | "turnMs"> {
+export interface StubRunOptions extends Pick<EpisodesOptions, "failing" | "torn" | "turnMs" | "heldAfter"> {
   readonly settings?: Settings;
 }
 
@@ -94,6 +99,7 @@ export class StubRun {
       stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...brokerEnvironment(this.#broker, "trainer"),
+        NODE_COMPILE_CACHE: compileCache,
         HOLDPOINT_RUN: this.run,
         HOLDPOINT_STATE_DIR: this.stateDir,
         HOLDPOINT_ROLLOUTS: "8",
@@ -148,11 +154,13 @@ export class StubRun {
     if (code !== -1) throw new Error(`it was to be killed, and ended with ${code}\n${this.output}`);
   }
 
-  /** Returns once a message has held `condition`. */
-  async seen(condition: Condition): Promise<void> {
+  /** Returns once so many messages have held `condition`. */
+  async seen(condition: Condition, times = 1): Promise<void> {
+    let left = times;
     await new Promise<void>((resolve, reject) => {
       const look = (message: StoredMessage) => {
-        if (condition(message)) resolve();
+        if (condition(message)) left -= 1;
+        if (left <= 0) resolve();
       };
       this.log.tail({ from: 1 }, look).catch(reject);
     });
@@ -191,6 +199,16 @@ export class StubRun {
       events.push(...decodeEvents(message, trainerEvents).events.map(({ event }) => event));
     });
     return events;
+  }
+
+  /** Results that the trainer's consumer has not been told to be taken care of. */
+  async unacknowledged(): Promise<number> {
+    const { connection } = this.#seats[0] ?? {};
+    const body = await connection?.request(`$JS.API.CONSUMER.INFO.${this.log.stream}.trainer-main`, "");
+    const { num_pending: pending, num_ack_pending: inHand } = ConsumerInfo.parse(
+      JSON.parse(new TextDecoder().decode(body)),
+    );
+    return pending + inHand;
   }
 
   /** The operations that were commanded. */
