@@ -67,6 +67,11 @@ export async function connectToRun(service: string, settings: ProcessSettings): 
   return { settings, logger, connection, log, blobs, incarnation };
 }
 
+/** Epoch milliseconds of a clock that nobody sets while the process lives. */
+function evenClock(): number {
+  return performance.timeOrigin + performance.now();
+}
+
 /** Opens the participant of a role in a run: it has recovered its sessions, and serves once it is told to. */
 export async function openParticipant<State, Own extends SessionEvent>(
   { settings, logger, connection, log, blobs, incarnation }: RunConnections,
@@ -85,7 +90,7 @@ export async function openParticipant<State, Own extends SessionEvent>(
       blobs,
       snapshots: openSnapshots(connection, settings.HOLDPOINT_RUN),
       messenger: connection,
-      clock: () => Date.now(),
+      clock: evenClock,
       fenced: () => {
         logger.error("another process has taken over; this one stops");
         process.exit(exitCodes.fenced);
