@@ -88,13 +88,15 @@ export interface CheckpointClock {
   readonly trained: boolean;
   /** Whether anything was said in the stream since. */
   readonly moved: boolean;
+  /** Whether an episode is on its way. */
+  readonly running: boolean;
 }
 
-/** Whether a checkpoint is due: after each group, and by time where there was progress and rollouts are on their way. */
+/** Whether a checkpoint is due: after each group, and by time where there was progress and episodes are on their way. */
 export function checkpointDue(situation: Situation, clock: CheckpointClock): boolean {
   if (clock.everyMs === 0 || nextStep(situation).type === "done") return false;
   if (clock.trained) return true;
-  return clock.moved && clock.nowMs - clock.lastAtMs >= clock.everyMs && ordersOf(situation).length > 0;
+  return clock.moved && clock.running && clock.nowMs - clock.lastAtMs >= clock.everyMs;
 }
 
 /** What the log says of a rollout when a trainer goes back to a checkpoint. */

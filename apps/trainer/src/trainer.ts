@@ -114,6 +114,7 @@ export class Trainer {
       lastAtMs: this.#lastCheckpointAtMs,
       everyMs: this.#context.settings.HOLDPOINT_CHECKPOINT_EVERY_MS,
       trained: this.#trainedSince,
+      running: ordersOf(this.#situation).some((order) => this.#parts.dispatcher.isTaken(order)),
     };
     if (!checkpointDue(this.#situation, { ...clock, moved: true })) return false;
     const moved = (await this.#context.log.lastSequence()) > this.#quietAt;

@@ -1,6 +1,9 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { World, worldGroups } from "./world.ts";
+import { ControlHistory } from "../src/control-history.ts";
+import { checkpointDue } from "../src/next-step.ts";
+import { firstState } from "../src/state.ts";
+import { World, worldGroups, worldPlan } from "./world.ts";
 
 const planned = worldGroups.map(({ groupId }) => groupId);
 
@@ -71,4 +74,20 @@ test("[L12] what is learnt was sampled with the weights that the plan pins it to
     }),
     { numRuns: 300 },
   );
+});
+
+const clock = { nowMs: 5000, lastAtMs: 1000, everyMs: 4000, trained: false, moved: true, running: true };
+
+test.each([
+  ["by time", {}, true],
+  ["before its time", { nowMs: 4999 }, false],
+  ["after a group was trained, at once", { nowMs: 1001, trained: true, moved: false, running: false }, true],
+  ["where nothing was said since", { moved: false }, false],
+  ["where no episode is on its way", { running: false }, false],
+  ["where there are to be none", { everyMs: 0, trained: true }, false],
+])("whether a checkpoint is due %s", (_, change, due) => {
+  const situation = { groups: worldGroups, state: firstState(worldPlan), attempts: new ControlHistory("HP_t") };
+  expect(checkpointDue(situation, { ...clock, ...change })).toBe(due);
+  const ended = { ...situation.state, version: worldGroups.length };
+  expect(checkpointDue({ ...situation, state: ended }, { ...clock, ...change })).toBe(false);
 });

@@ -29,10 +29,10 @@ async function start(options: StubRunOptions = {}): Promise<StubRun> {
   return run;
 }
 
-/** Everything dies once the first checkpoint is complete, which holds the four episodes that have begun. */
+/** Everything dies once a checkpoint is complete that holds the four episodes of the first two groups. */
 async function startAndLoseAll(): Promise<StubRun> {
   const run = await start({ heldAfter: 2 });
-  await loseAll(run, published1);
+  await loseAll(run, (message) => published(message) && run.coordinator.newestHolds === 4);
   return run;
 }
 
@@ -106,10 +106,13 @@ test("a damaged checkpoint file is passed over for the one before it", async () 
 });
 
 test("a checkpoint that cannot be restored is passed over for the one before it", async () => {
-  const run = await start();
-  await loseAll(run, (message) => published(message) && run.coordinator.newestHolds > 0 && !published1(message));
-  const problem = { code: "invalid_checkpoint_state" as const, message: "a snapshot is missing" };
-  run.coordinator.failures.set("restore", [problem]);
+  const run = await start({ heldAfter: 1 });
+  await loseAll(run, (message) => {
+    if (published1(message)) run.episodes.letGo(2); // there is progress, and so another checkpoint
+    return published(message) && !published1(message);
+  });
+  run.episodes.letGo();
+  run.coordinator.failures.set("restore", [{ code: "invalid_checkpoint_state", message: "a snapshot is missing" }]);
   expect((await run.finish(back)).weightsDigest).toBe(undisturbed);
   expect(run.output).toContain("a snapshot is missing");
   const [first, second] = [...run.output.matchAll(/"source":"(c\d+)","cut"/g)].map(([, source]) => source);
@@ -118,7 +121,8 @@ test("a checkpoint that cannot be restored is passed over for the one before it"
 
 test("a checkpoint that cannot be restored, and has none before it, stops the trainer", async () => {
   const run = await startAndLoseAll();
-  run.coordinator.failures.set("restore", [{ code: "not_found", message: "it was released" }]);
+  const gone = { code: "not_found" as const, message: "it was released" };
+  run.coordinator.failures.set("restore", [gone, gone]);
   expect(await run.train(back)).toBe(1);
   expect(run.output).toContain("none of those that have a file could be restored");
 });

@@ -61,26 +61,45 @@ const commanded = saying("cmd.checkpoint");
 const captured = saying("control", "checkpoint.captured");
 const saved = saying("log.trainer", '"checkpointId":"c');
 
-test.each([
-  ["its first policy, its first dispatch and its first result", [published, dispatched, ended]],
-  ["training a group", planned.map((group) => saying("log.trainer", `"group":"${group}"`))],
-  [
-    "commanding a checkpoint, its cut, its outcome and its publication",
-    [commanded, captured, saying("outcome"), saved],
-  ],
-  [
-    "releasing",
-    [saying("cmd.release"), saying("control", "checkpoint.releasing"), saying("control", "checkpoint.released")],
-  ],
-])("[F2] [L12] killed at %s it goes on in place: nothing is lost, nothing trained twice", async (_, points) => {
-  const run = await start();
-  for (const point of points) await run.killAt(point);
+/** What came of a run, once it is finished. */
+async function outcomeOf(run: StubRun) {
   const { groups, weightsDigest } = await run.finish();
-  expect(groups.map(({ group }) => group)).toEqual(planned);
-  expect(weightsDigest).toBe(undisturbed);
-  expect(await trainedIn(run)).toEqual(planned);
-  expect((await run.opened()).toSorted()).toEqual(rollouts.map((rollout) => `${rollout}/0`));
+  const opened = (await run.opened()).toSorted();
+  return { groups: groups.map(({ group }) => group), weightsDigest, trained: await trainedIn(run), opened };
+}
+
+/** Of a run to which nothing happened. */
+function asPlanned() {
+  const opened = rollouts.map((rollout) => `${rollout}/0`);
+  return { groups: planned, weightsDigest: undisturbed, trained: planned, opened };
+}
+
+test("[F2] [L12] killed whenever it publishes, dispatches or has a result it goes on in place: nothing is lost, or trained twice", async () => {
+  const run = await start();
+  for (const point of [published, dispatched, ended]) await run.killAt(point);
+  expect(await outcomeOf(run)).toEqual(asPlanned());
 });
+
+test("[F2] [L12] killed whenever it has trained a group it goes on in place: nothing is lost, or trained twice", async () => {
+  const run = await start();
+  let kills = 0;
+  while (await run.killAt(saying("log.trainer", '"group.trained"'))) kills += 1;
+  expect(kills).toBeGreaterThan(0);
+  expect(await outcomeOf(run)).toEqual(asPlanned());
+});
+
+test.each([
+  ["publishing one, commanding one, at its cut and at its outcome", [saved, commanded, captured, saying("outcome")]],
+  ["at each step of a release", [saying("cmd.release"), saying("control", "releasing"), saying("control", "released")]],
+])(
+  "[F2] [L12] killed amid checkpoints, %s, it goes on in place: nothing is lost, or trained twice",
+  async (_, points) => {
+    const run = await start({ heldAfter: 2 });
+    for (const point of points) await run.killAt(point);
+    run.episodes.letGo();
+    expect(await outcomeOf(run)).toEqual(asPlanned());
+  },
+);
 
 test("[F2] [L12] a trainer that has lost its folder finds everything in the log", async () => {
   const run = await start();
@@ -157,7 +176,7 @@ test("a checkpoint that finds an invariant broken stops the run", async () => {
 
 test("the state of another run is refused, with what differs", async () => {
   const run = await start();
-  await run.killAt(ended);
+  await run.killAt(saying("log.trainer", '"group":"g1"'));
   expect(await run.train({ HOLDPOINT_SEED: "2" })).toBe(2);
   expect(run.output).toContain("seed is 1, expected 2");
 });

@@ -77,8 +77,9 @@ export class Episodes {
     this.#closed = false;
   }
 
-  letGo(): void {
-    this.#heldAfter = Number.POSITIVE_INFINITY;
+  /** Episodes wait after so many turns, or not at all. */
+  letGo(heldAfter = Number.POSITIVE_INFINITY): void {
+    this.#heldAfter = heldAfter;
   }
 
   async #take({ rollout, attempt, policyVersion, task }: RunRequest) {

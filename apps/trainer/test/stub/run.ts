@@ -138,9 +138,10 @@ export class StubRun {
    * Starts the trainer and kills it as soon as a message that was not there before holds `condition`.
    *
    * @param everything whether all that runs dies with it
-   * @throws with what it printed, where it ends by itself before
+   * @returns whether it was killed; else it came to its end before
+   * @throws with what it printed, where it ends badly
    */
-  async killAt(condition: Condition, settings: Settings = {}, everything = false): Promise<void> {
+  async killAt(condition: Condition, settings: Settings = {}, everything = false): Promise<boolean> {
     const from = (await this.log.lastSequence()) + 1;
     let isDead = false;
     const tail = await this.log.tail({ from }, (message) => {
@@ -151,7 +152,8 @@ export class StubRun {
     });
     const code = await this.train(settings);
     await tail.stop();
-    if (code !== -1) throw new Error(`it was to be killed, and ended with ${code}\n${this.output}`);
+    if (code > 0) throw new Error(`exit code ${code}\n${this.output}`);
+    return code === -1;
   }
 
   /** Returns once so many messages have held `condition`. */
