@@ -158,11 +158,16 @@ export class LiveRun {
     return Outcome.parse(json.ok ? json.value : undefined);
   }
 
-  /** As a request to the service. */
+  /** As a request to the service. A status is asked again: the broker may hand it to a process that has just died. */
   async request(operation: Operation, body: object): Promise<Outcome> {
-    const subject = serviceSubject(this.run, operation);
+    if (operation !== "status") return this.#ask(operation, body, 60_000);
+    return eventually("a status", () => this.#ask(operation, body, 5_000).catch(() => undefined));
+  }
+
+  async #ask(operation: Operation, body: object, timeoutMs: number): Promise<Outcome> {
     const operator = await this.operator();
-    const json = parseJson(await operator.request(subject, JSON.stringify(body), { timeoutMs: 60_000 }));
+    const bytes = await operator.request(serviceSubject(this.run, operation), JSON.stringify(body), { timeoutMs });
+    const json = parseJson(bytes);
     return Outcome.parse(json.ok ? json.value : undefined);
   }
 
