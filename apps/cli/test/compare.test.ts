@@ -163,6 +163,8 @@ test("chaos that spared a process, or missed every activation, fails", () => {
   const [late] = chaos.kills;
 
   expect(withChaos({ kills: spared })).toEqual({ chaos: ["model was never killed"] });
+  const down = chaos.kills.map((kill) => (kill.planned.victim === "model" ? { ...kill, processes: [] } : kill));
+  expect(withChaos({ kills: down })).toEqual({ chaos: ["model was never killed"] });
   expect(withChaos({ kills: missed })).toEqual({ chaos: ["no kill hit a running activation"] });
   expect(withChaos({ missedKills: late === undefined ? [] : [late.planned] })["chaos"]).toHaveLength(1);
 });

@@ -167,7 +167,8 @@ function kills({ chaos, level }: Pair): readonly string[] {
   if (level === "none") return [];
   const faults: string[] = [];
   for (const victim of [...victims, "everything"] as const) {
-    if (!chaos.kills.some(({ planned }) => planned.victim === victim)) faults.push(`${victim} was never killed`);
+    const killed = chaos.kills.some(({ planned, processes }) => planned.victim === victim && processes.length > 0);
+    if (!killed) faults.push(`${victim} was never killed`);
   }
   for (const { victim, afterCalls } of chaos.missedKills) {
     faults.push(`the run was over before the kill of ${victim}, which was due after ${afterCalls} calls`);

@@ -82,6 +82,7 @@ class Stage {
   readonly #processes: RunProcesses;
   readonly #over = new AbortController();
   readonly #startedAtMs = Date.now();
+  readonly #problems: string[] = [];
   #chaos: Chaos | undefined;
 
   constructor(options: RunOptions, { guard, broker, mark }: StageParts) {
@@ -163,13 +164,20 @@ class Stage {
   #exited(exit: ProcessExit): void {
     this.exits.push(exit);
     if (exit.cause !== "own") return;
-    if (exit.code === fencedCode && exit.killedBefore > 0) void this.#startAgain(exit.process);
+    const goesOn = exit.code === fencedCode && exit.killedBefore > 0 && !this.#over.signal.aborted;
+    if (goesOn) this.#startAgain(exit.process).catch((error: unknown) => this.#fail(error));
     else this.#over.abort();
   }
 
   async #startAgain(name: string): Promise<void> {
     if (!isProcessName(name)) return;
-    await this.#processes.of(name).start(this.#chaos?.extraFor(name));
+    const process = this.#processes.of(name);
+    if (!process.isRunning) await process.start(this.#chaos?.extraFor(name));
+  }
+
+  #fail(error: unknown): void {
+    this.#problems.push(error instanceof Error ? error.message : String(error));
+    this.#over.abort();
   }
 
   async #record(observer: Observer): Promise<RunRecord> {
@@ -183,7 +191,7 @@ class Stage {
       exits: this.exits,
       leftovers: [],
       trainer: trainer.facts,
-      problems: [...trainer.problems, ...observer.problems],
+      problems: [...this.#problems, ...trainer.problems, ...observer.problems],
       kills: this.#chaos?.done ?? [],
       missedKills: this.#chaos?.missed ?? [],
     };
