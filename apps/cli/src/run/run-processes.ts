@@ -99,6 +99,7 @@ export class RunProcesses {
     return {
       ...inherited(),
       ...brokerEnvironment(broker, name),
+      ...(broker.monitorUrl === undefined ? {} : { HOLDPOINT_MONITOR_URL: broker.monitorUrl }),
       HOLDPOINT_RUN: run,
       HOLDPOINT_STATE_DIR: this.stateDir(name),
       [markVariable]: mark,
