@@ -105,7 +105,7 @@ export class Participant<State, Own extends SessionEvent> {
     return this.#fold.clock;
   }
 
-  /** When the broker was away, as this process noticed it: stream time, epoch milliseconds. */
+  /** When nobody worked, as this process itself knows: stream time, epoch milliseconds. */
   get outages(): readonly { readonly fromMs: number; readonly toMs: number }[] {
     return this.#fold.outages;
   }

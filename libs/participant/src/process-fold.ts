@@ -40,7 +40,10 @@ export class ProcessFold<State, Own extends SessionEvent> {
   readonly directory = new Directory();
   readonly sessions: SessionFold<State, LogEvent<Own>>;
   readonly clock: StreamClock;
-  /** When the broker was away, as this process noticed it: stream time, epoch milliseconds. Nobody worked. */
+  /**
+   * When nobody worked, as this process itself knows: the broker was away, or there was none of its own lives. Stream time, epoch
+   * milliseconds. Of the others' lives the directory knows.
+   */
   readonly outages: { readonly fromMs: number; readonly toMs: number }[] = [];
   /** Messages that were folded one by one. */
   replayed = 0;
@@ -95,7 +98,9 @@ export class ProcessFold<State, Own extends SessionEvent> {
     this.sessions.apply(recorded);
     const { type, data } = recorded.event;
     if (type === "participant.answered") this.#setGate(answered(this.#gate, answerOf(data)));
-    if (type === "participant.reconnected") this.outages.push({ fromMs: lastAtOf(data), toMs: recorded.timeMs });
+    if (type !== "participant.reconnected" && type !== "participant.announced") return;
+    const fromMs = lastAtOf(data);
+    if (fromMs !== undefined) this.outages.push({ fromMs, toMs: recorded.timeMs });
   }
 
   /** Everything it holds, where every event up to `upTo` has been applied. */
@@ -132,6 +137,7 @@ function answerOf(data: { readonly asked?: unknown; readonly problem?: unknown }
   return { asked: typeof data.asked === "number" ? data.asked : 0, problem: data.problem };
 }
 
-function lastAtOf(data: { readonly lastAtMs?: unknown }): number {
-  return typeof data.lastAtMs === "number" ? data.lastAtMs : Number.POSITIVE_INFINITY;
+/** undefined: it was the first life. */
+function lastAtOf(data: { readonly lastAtMs?: unknown }): number | undefined {
+  return typeof data.lastAtMs === "number" ? data.lastAtMs : undefined;
 }
