@@ -68,7 +68,7 @@ test("a charge that the log does not show fails, in either run", () => {
   expect(withRollout({ chargedMs: 7000 })).toEqual({
     budget: ["chaos: g0-r0 was charged 7000 ms, and the log shows 8100 ms"],
   });
-  const overcharged = { ...calm, rollouts: [{ ...rollout, chargedMs: 9000 }] };
+  const overcharged = { ...calm, rollouts: [{ ...rollout, chargedMs: 9500 }] };
   expect(faultsOf({ calm: overcharged })["budget"]).toHaveLength(1);
 });
 

@@ -46,11 +46,13 @@ function downtimes({ control }: History): readonly Shown[] {
   );
 }
 
-/** When the broker was away, as the environment noticed it. */
+/** When the broker was away, as the environment noticed it, or there was no environment, as it says itself. */
 function outages({ environment }: History): readonly Shown[] {
-  return environment.flatMap(({ event, sequence, timeMs }) =>
-    event.type === "participant.reconnected" ? [{ fromMs: event.data.lastAtMs, toMs: timeMs, sequence }] : [],
-  );
+  return environment.flatMap(({ event, sequence, timeMs }) => {
+    const isBack = event.type === "participant.reconnected" || event.type === "participant.announced";
+    if (!isBack || event.data.lastAtMs === null) return [];
+    return [{ fromMs: event.data.lastAtMs, toMs: timeMs, sequence }];
+  });
 }
 
 /** Of one attempt, up to its last sample on the path; of the last attempt, up to the verdict, after which only cleanup follows. */

@@ -27,7 +27,7 @@ export interface Check {
 }
 
 /** How far a charge may be from what the log shows: this much, or this share of it, whichever is more. */
-const budgetTolerance = { ms: 500, share: 0.05 } as const;
+const budgetTolerance = { ms: 1000, share: 0.05 } as const;
 
 type Rule = Omit<Check, "faults"> & { readonly faultsOf: (pair: Pair) => readonly string[] };
 
