@@ -7,10 +7,10 @@
  */
 import { type AssistantMessage, callTools, type ChatMessage, turnOf } from "./chat.ts";
 import { type Conversation, readConversation } from "./conversation.ts";
-import { type Candidate, candidatesOf, featureNames } from "./features.ts";
+import { type Candidate, candidatesOf, type Evidence, featureNames } from "./features.ts";
 import { randomOf } from "./random.ts";
 import type { Site } from "./sites.ts";
-import { choose } from "./softmax.ts";
+import { type Choice, choose } from "./softmax.ts";
 import type { LineEdit } from "./tools.ts";
 
 /** Flips that are tried before it gives up. */
@@ -49,54 +49,61 @@ export function initialWeights(): readonly number[] {
 /** The next message. A conversation that is not about a repair is ended at once. */
 export function policyReply({ weights, messages, seed }: PolicyRequest): PolicyReply {
   const turn = turnOf(messages);
-  const known = readConversation(messages);
-  const settled = settledReply(known, turn);
-  if (settled !== undefined) return { message: settled, staging: null };
-  const untried = untriedOf(known);
-  const vectors = untried.map(({ features }) => features);
-  const { index, ...drawn } = choose(weights, vectors, randomOf(seed));
-  const chosen = untried[index];
-  if (chosen === undefined) return { message: say("not repaired"), staging: null };
-  return {
-    message: callTools(turn, editsFor(known, chosen.edit)),
-    staging: { ...drawn, choice: { site: chosen.site, candidates: untried.length } },
-  };
+  const { assignment, source, ...known } = readConversation(messages);
+  if (assignment === undefined) return settled(say("not a repair"));
+  if (known.currentReport?.passed) return settled(say("done"));
+  if (turn >= lastTurn) return settled(say("not repaired"));
+  if (!known.listed) return settled(callTools(turn, [{ name: "list_files", arguments: {} }]));
+  const test = { name: "run_tests", arguments: {} };
+  const read = { name: "read_file", arguments: { path: assignment.file } };
+  if (source === undefined) return settled(callTools(turn, [read, test]));
+  if (known.currentReport === undefined) return settled(callTools(turn, [test]));
+  const { file, hint } = assignment;
+  return tryNext({ file, source, edits: known.edits, hint, report: known.firstReport }, turn, (vectors) =>
+    choose(weights, vectors, randomOf(seed)),
+  );
 }
 
-/** What is to be said where nothing is to be drawn. */
-function settledReply(known: Conversation, turn: number): AssistantMessage | undefined {
-  if (known.assignment === undefined) return say("not a repair");
-  if (known.currentReport?.passed) return say("done");
-  if (turn >= lastTurn) return say("not repaired");
-  if (!known.listed) return callTools(turn, [{ name: "list_files", arguments: {} }]);
-  const read = { name: "read_file", arguments: { path: known.assignment.file } };
-  const test = { name: "run_tests", arguments: {} };
-  if (known.source === undefined) return callTools(turn, [read, test]);
-  return known.currentReport === undefined ? callTools(turn, [test]) : undefined;
+/** What is known when there is something to try. */
+interface Workpiece extends Evidence {
+  readonly file: string;
+  readonly edits: Conversation["edits"];
+}
+
+function tryNext(piece: Workpiece, turn: number, draw: (vectors: Candidate["features"][]) => Choice): PolicyReply {
+  const untried = untriedOf(piece);
+  const { index, ...drawn } = draw(untried.map(({ features }) => features));
+  const chosen = untried[index];
+  if (chosen === undefined) return settled(say("not repaired"));
+  return {
+    message: callTools(turn, editsFor(piece, chosen.edit)),
+    staging: { ...drawn, choice: { site: chosen.site, candidates: untried.length } },
+  };
 }
 
 function say(content: string): AssistantMessage {
   return { role: "assistant", content };
 }
 
+/** Nothing was drawn. */
+function settled(message: AssistantMessage): PolicyReply {
+  return { message, staging: null };
+}
+
 /** The candidates that no edit asked for yet, whatever came of it. */
-function untriedOf({ assignment, source, firstReport, edits }: Conversation): readonly Candidate[] {
-  if (assignment === undefined || source === undefined) return [];
-  const tried = new Set(edits.map(({ edit }) => `${edit.line} ${edit.new}`));
-  return candidatesOf({ source, hint: assignment.hint, report: firstReport }).filter(
-    ({ edit }) => !tried.has(`${edit.line} ${edit.new}`),
-  );
+function untriedOf(piece: Workpiece): readonly Candidate[] {
+  const tried = new Set(piece.edits.map(({ edit }) => `${edit.line} ${edit.new}`));
+  return candidatesOf(piece).filter(({ edit }) => !tried.has(`${edit.line} ${edit.new}`));
 }
 
 /** The calls that put back every line that is not as it was first read, and then make `wanted`, an edit of that. */
-function editsFor(known: Conversation, wanted: LineEdit) {
-  const original = known.source?.split("\n") ?? [];
-  const current = new Map(known.edits.filter(({ done }) => done).map(({ edit }) => [edit.line, edit.new]));
+function editsFor({ file, source, edits }: Workpiece, wanted: LineEdit) {
+  const original = source.split("\n");
+  const current = new Map(edits.filter(({ done }) => done).map(({ edit }) => [edit.line, edit.new]));
   const undone = [...current].flatMap(([line, text]): LineEdit[] => {
     const before = original[line - 1] ?? "";
     return line === wanted.line || text === before ? [] : [{ line, old: text, new: before }];
   });
-  const path = known.assignment?.file;
-  const edits = [...undone, { ...wanted, old: current.get(wanted.line) ?? wanted.old }];
-  return edits.map((edit) => ({ name: "edit_file", arguments: { path, ...edit } }));
+  const calls = [...undone, { ...wanted, old: current.get(wanted.line) ?? wanted.old }];
+  return calls.map((edit) => ({ name: "edit_file", arguments: { path: file, ...edit } }));
 }

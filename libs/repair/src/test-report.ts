@@ -36,14 +36,14 @@ const maxNamedFailures = 10;
 
 const patterns = {
   plan: /^1\.\.(\d+)$/,
-  title: /^# (.*)$/,
-  result: /^(not ok|ok) \d+ ?(.*)$/,
-  at: /^ {4}at: (.*)$/m,
+  title: /^# (.*)/,
+  result: /^(not ok|ok) \d+ ?(.*)/,
+  at: /^ {4}at: (.*)/m,
   // A value of several lines starts on the next one.
-  expected: /^ {4}expected: ?(?:\|-\n)?(.*)$/m,
-  actual: /^ {4}actual: ?(?:\|-\n)?(.*)$/m,
+  expected: /^ {4}expected: *(?:\|-\n)?(.*)/m,
+  actual: /^ {4}actual: *(?:\|-\n)?(.*)/m,
   location: /^(?!.*node_modules).*?([^/\\\s(]+:\d+):\d+\)?$/,
-  crash: /^((?:[A-Za-z]*Error|AssertionError \[\w+\])\b.*)$/m,
+  crash: /^[A-Za-z]*Error\b.*/m,
   folders: /(?<=[\s'"(])(?:\/[^\s/'"()]+)+\//g,
   sourceLine: /^(?!.*node_modules).*[/\\]index\.js:(\d+)\b/,
 };
@@ -150,7 +150,7 @@ function detailOf(block: string, pattern: RegExp): string {
 
 /** The first error that was printed, without the paths in its message. */
 function crashOf(output: string): string | null {
-  const message = patterns.crash.exec(output)?.[1];
+  const message = patterns.crash.exec(output)?.[0];
   return message?.replaceAll(patterns.folders, "").slice(0, maxTextLength) ?? null;
 }
 

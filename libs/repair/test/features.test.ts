@@ -1,5 +1,6 @@
 import { featureNames, initialWeights, policyReply, siteKinds, sites } from "@holdpoint/repair";
 import { describe, expect, test } from "vitest";
+import { candidatesOf, type Evidence } from "../src/features.ts";
 import { broken, conversation, failed, listed, read, task, tested } from "./conversation.ts";
 
 /** The weights' favourite among the candidates: all weight on one feature. */
@@ -12,6 +13,54 @@ function favourite(name: (typeof featureNames)[number], weight: number, report =
   );
   return chosen.filter((site) => site !== undefined);
 }
+
+const source = "a && b;\n// nothing\nc = !first + 1\n";
+const hint = { fromLine: 1, toLine: 4 };
+
+/** What stands behind the kinds in the vectors of the first two candidates. */
+function tails(hinted: Evidence["hint"], report?: Evidence["report"]): readonly (readonly number[])[] {
+  const candidates = candidatesOf({ source, hint: hinted, report });
+  return candidates.slice(0, 2).map(({ features }) => features.slice(siteKinds.length));
+}
+
+describe("a candidate", () => {
+  test("has the edit of its line, also at the line's end, and one number for each feature", () => {
+    const candidates = candidatesOf({ source, hint, report: undefined });
+    expect(candidates.map(({ edit }) => edit)).toEqual([
+      { line: 1, old: "a && b;", new: "a || b;" },
+      { line: 3, old: "c = !first + 1", new: "c = !!first + 1" },
+      { line: 3, old: "c = !first + 1", new: "c = !first - 1" },
+      { line: 3, old: "c = !first + 1", new: "c = !first + 0" },
+    ]);
+    for (const { site, features } of candidates) {
+      expect(features).toHaveLength(featureNames.length);
+      expect(features.slice(0, siteKinds.length)).toEqual(siteKinds.map((kind) => (kind === site.kind ? 1 : 0)));
+    }
+  });
+
+  test("is in the hinted lines or not, and the nearer to their middle the nearer to 1", () => {
+    expect(tails({ fromLine: 1, toLine: 4 })).toEqual([
+      [1, 1 - 1.5 / 2.5, 0, 0],
+      [1, 1 - 0.5 / 2.5, 0, 0],
+    ]);
+    expect(tails({ fromLine: 3, toLine: 3 })).toEqual([
+      [0, 0, 0, 0],
+      [1, 1, 0, 0],
+    ]);
+    expect(tails({ fromLine: 1, toLine: 1 })).toEqual([
+      [1, 1, 0, 0],
+      [0, 0, 0, 0],
+    ]);
+  });
+
+  test("is on a line that a stack trace names, or that shares a word with a failed test, or not", () => {
+    const report = { passed: false, sourceLines: new Set([1, 2]), words: new Set(["first"]) };
+    expect(tails(hint, report).map((tail) => tail.slice(2))).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
+  });
+});
 
 describe("what the softmax policy sees", () => {
   test("is named, by kinds in their order and then what it knows of a line; weights start at zero", () => {

@@ -71,7 +71,23 @@ describe("a message", () => {
     expect(textOf({ role: "assistant" })).toBe("");
   });
 
+  test("of any role has its content in one piece or in parts", () => {
+    const contents = ["ab", [{ type: "text", text: "ab" }]];
+    for (const content of contents) {
+      const messages = [
+        { role: "system", content },
+        { role: "user", content },
+        { role: "assistant", content },
+        { role: "tool", tool_call_id: "call-0-0", content },
+      ];
+      for (const message of messages) expect(ChatMessage.parse(message)).toEqual(message);
+    }
+  });
+
   test("of another shape is none", () => {
+    expect(ChatMessage.safeParse({ role: "user", content: null }).success).toBe(false);
+    expect(ChatMessage.safeParse({ role: "assistant", content: 1 }).success).toBe(false);
+    expect(ChatMessage.safeParse({ role: "assistant", content: "x", tool_calls: [{}] }).success).toBe(false);
     expect(ChatMessage.safeParse({ role: "tool", content: "x" }).success).toBe(false);
     expect(ChatMessage.safeParse({ role: "robot", content: "x" }).success).toBe(false);
     expect(ChatMessage.safeParse({ role: "user", content: [{ type: "image_url" }] }).success).toBe(false);
@@ -84,6 +100,7 @@ describe("a message", () => {
         { role: "user", content: "x" },
         { role: "assistant", content: "y" },
         { role: "tool", tool_call_id: "1", content: "z" },
+        { role: "tool", tool_call_id: "2", content: "z" },
         { role: "assistant", content: "y" },
       ]),
     ).toBe(2);

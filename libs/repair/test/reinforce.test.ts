@@ -54,6 +54,23 @@ describe("a step of REINFORCE", () => {
     expect(reinforce({ weights: [0, 0], groups: [one, two], learningRate: 0.1 })).toEqual(stepwise);
   });
 
+  test("adds up in the order of ids, which rounding tells from any other", () => {
+    const [a, b, c, d] = [
+      rollout("a", 1, [1e16]),
+      rollout("b", 0, [-3]),
+      rollout("c", 1, [-1e16]),
+      rollout("d", 0, [-3]),
+    ];
+    // ((1e16 + 3) - 1e16) + 3 is 7 in floating point; in other orders it is 6 or 8.
+    for (const rollouts of [
+      [a, c, b, d],
+      [d, b, c, a],
+      [a, b, c, d],
+    ]) {
+      expect(reinforce({ weights: [0], groups: [{ rollouts }], learningRate: 1 })).toEqual([7 / 4]);
+    }
+  });
+
   test("gives the same weights to the last bit, in whatever order the rollouts ended", () => {
     const fraction = fc.double({ min: -1, max: 1, noNaN: true });
     const outcome = fc.record({

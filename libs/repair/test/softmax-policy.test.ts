@@ -14,6 +14,7 @@ import {
   scriptedReply,
   sites,
   taskOf,
+  textOf,
   toolArguments,
   type ToolCall,
 } from "@holdpoint/repair";
@@ -70,6 +71,17 @@ describe("the softmax policy", () => {
         staging: null,
       });
     }
+  });
+
+  test("goes by the first prompt of ours, whoever else says something before or after", () => {
+    const [system, user] = promptOf(task);
+    if (system === undefined || user === undefined) throw new Error("no prompt");
+    const other = { ...task, file: "other.js" };
+    const hello: ChatMessage = { role: "user", content: "Hello." };
+    const quoted: ChatMessage = { role: "system", content: textOf(promptOf(other)[1] ?? hello) };
+    const messages = [quoted, hello, user, ...promptOf(other), ...conversation(task, [listed]).slice(2)];
+    const [call] = policyReply({ weights, messages, seed: 1 }).message.tool_calls ?? [];
+    expect(call?.function.arguments).toBe('{"path":"index.js"}');
   });
 
   test("ends a conversation that is not about a repair", () => {

@@ -114,6 +114,9 @@ describe("a task", () => {
       .map(({ site, hint }) => site.line - hint.fromLine);
     const inside = places.filter((place) => place >= 10 && place < 20).length / places.length;
     expect(inside).toBeGreaterThan(0.45); // a third, if it were anywhere
+    const short = specOf("fast-json-stable-stringify");
+    const ends = Array.from({ length: 300 }, (_, seed) => taskOf({ seed, spec: short }).hint.toLine);
+    expect(Math.max(...ends)).toBe(sourceOf(short.name).split("\n").length);
     expect(Math.min(...places)).toBeLessThan(4);
     expect(Math.max(...places)).toBeGreaterThan(25);
   });
@@ -142,7 +145,10 @@ describe("breaking a source", () => {
     const task = taskOf({ seed: 3, spec: specOf("text-table") });
     const other = `${sourceOf("text-table")}\n`;
     const details = { expected: digestOf(sourceOf("text-table")), found: digestOf(other) };
-    expect(() => breakSource(task, other)).toThrow(expect.objectContaining({ code: "invalid_request", details }));
+    const message = expect.stringContaining("text-table 0.2.0");
+    expect(() => breakSource(task, other)).toThrow(
+      expect.objectContaining({ code: "invalid_request", message, details }),
+    );
     const older = { ...task, version: "0.1.0" };
     expect(() => breakSource(older, other)).toThrow(expect.objectContaining({ code: "not_found" }));
   });

@@ -128,6 +128,21 @@ describe("a report", () => {
     ]);
   });
 
+  test("has numbers of any length", () => {
+    const output = `ok 9 a\nnot ok 12 b\n  ---\n    at: /x/test/c.js:345:67\n  ...\n1..153\n`;
+    expect(parseTestReport(output)).toMatchObject({
+      planned: 153,
+      passed: 1,
+      failures: [{ test: "", assertion: "b", at: "c.js:345" }],
+    });
+  });
+
+  test("takes no detail from deeper in a block, nor from a place that is not one", () => {
+    const block = "not ok 1 a\n  ---\n        expected: 1\n        actual: 2\n        at: /x/b.js:1:2\n  ...\n";
+    expect(parseTestReport(block).failures).toEqual([{ test: "", assertion: "a", at: "", expected: "", actual: "" }]);
+    expect(parseTestReport("not ok 1 a\n  ---\n    at: /x/b.js:1:2 or so\n  ...").failures[0]?.at).toBe("");
+  });
+
   test("takes for results only what begins a line", () => {
     expect(parseTestReport(" ok 1\nxok 1\nok x\nprint not ok 1\n 1..3\n1..3x\nx1..3").failed).toBe(0);
     expect(parseTestReport(" ok 1\nxok 1\nok x\n 1..3\n1..3x\nx1..3")).toEqual(empty);
@@ -247,6 +262,7 @@ describe("the printed report", () => {
     expect(many).toContain("\nand 2 more failures\n");
     const ten = formatReport({ ...empty, planned: 10, failed: 10, failures: failures.slice(0, 10) }, 10);
     expect(ten).not.toContain("more failures");
+    expect(ten).not.toContain("did not come to its end");
   });
 
   test("is read again by a policy: whether all passed, the words of what failed, the lines", () => {
@@ -264,5 +280,10 @@ describe("the printed report", () => {
     expect(readReport(formatReport({ ...empty, planned: 2, passed: 2 }, 2))).toEqual({ passed: true, ...nothing });
     expect(readReport(formatReport(empty, 2))).toEqual({ passed: false, ...nothing });
     expect(readReport("not ok: All 2 tests passed.").passed).toBe(false);
+    expect(readReport("All 2 tests passed. Or not.").passed).toBe(false);
+    expect(readReport("All 153 tests passed.").passed).toBe(true);
+    expect(readReport("it is not ok: never said").words).toEqual(new Set());
+    expect(readReport("x Stack traces name index.js at 3.").sourceLines).toEqual(new Set());
+    expect(readReport("Stack traces name index.js at 3. Or so.").sourceLines).toEqual(new Set());
   });
 });
