@@ -5,8 +5,8 @@
  * Of a version or a group that was published more than once, after a restore to older weights, the latest counts.
  */
 import { decodeEvents, type EventLog, eventSchema } from "@holdpoint/eventsourcing";
-import { filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
-import type { TrainedGroup } from "./state.ts";
+import { type Episode, filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import type { TrainerState } from "./state.ts";
 
 export type TrainerLogEvent = LogEventOf<"trainer">;
 
@@ -38,14 +38,24 @@ export class Publications {
   }
 }
 
-/** That the weights of `version` are the blob `digest`. */
-export function policyPublished(version: number, digest: string): TrainerLogEvent {
-  return { type: "policy.published", data: { version, digest } };
+/**
+ * What the log has to say of the weights that the trainer has: each version that they went through, and the group that led to it.
+ * After a trainer went back, another history may have published the same versions since.
+ *
+ * @param untrained the digest of the weights of version 0
+ */
+export function sayingOf({ groups }: TrainerState, untrained: string): readonly TrainerLogEvent[] {
+  return [
+    { type: "policy.published", data: { version: 0, digest: untrained } },
+    ...groups.flatMap(({ group, version, policy, cursor, episodes }): readonly TrainerLogEvent[] => [
+      { type: "policy.published", data: { version, digest: policy } },
+      { type: "group.trained", data: { group, version, episodes: episodes.map(named), cursor } },
+    ]),
+  ];
 }
 
-export function groupTrained({ group, version, cursor, episodes }: TrainedGroup): TrainerLogEvent {
-  const named = episodes.map(({ rollout, attempt }) => ({ rollout, attempt }));
-  return { type: "group.trained", data: { group, version, episodes: named, cursor } };
+function named({ rollout, attempt }: Episode): Episode {
+  return { rollout, attempt };
 }
 
 /** The cursor of a group is left out: it may differ where nothing else does. */

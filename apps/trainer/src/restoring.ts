@@ -12,7 +12,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { Outcome, Result } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
 import type { TrainerContext } from "./context.ts";
-import { attempt, isLasting, pauseMs, prefixes, resume, timeoutOf, tries } from "./commanding.ts";
+import { attempt, isLasting, pauseMs, prefixes, resume, resumeLeftOpen, timeoutOf, tries } from "./commanding.ts";
 import { wayBack } from "./next-step.ts";
 import { requireSamePlan } from "./same-run.ts";
 import { planOf } from "./settings.ts";
@@ -123,6 +123,7 @@ async function persistently(
 ): Promise<Result> {
   const timed = command.operation === "status" ? command : { ...command, timeoutMs: timeoutOf(context) };
   for (let left = tries; left > 0; left--) {
+    await resumeLeftOpen(context); // it may have begun only now
     const result = await attempt(context, timed);
     if (result !== undefined) return result;
     await delay(pauseMs);

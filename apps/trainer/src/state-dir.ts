@@ -31,7 +31,7 @@ export const Final = z.object({
   weightsDigest: Digest,
   weights: z.array(z.number()),
   version: z.int().nonnegative(),
-  groups: z.array(TrainedGroup.omit({ cursor: true })),
+  groups: z.array(TrainedGroup.omit({ cursor: true, policy: true })),
 });
 export type Final = z.infer<typeof Final>;
 

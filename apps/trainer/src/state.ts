@@ -37,10 +37,13 @@ export type EpisodeResult = z.infer<typeof EpisodeResult>;
 
 const TrainedEpisode = EpisodeResult.pick({ rollout: true, attempt: true, status: true, reward: true });
 
-/** A group that is in the weights. `version`: of the weights that it led to. `cursor`: where the trainer stood in the stream. */
+/** A group that is in the weights. */
 export const TrainedGroup = z.object({
   group: Token,
+  /** Of the weights that it led to, and the digest of their blob. */
   version: z.int().positive(),
+  policy: Digest,
+  /** Where the trainer stood in the stream. */
   cursor: z.int().nonnegative(),
   episodes: z.array(TrainedEpisode),
 });
@@ -93,12 +96,16 @@ export function consumed(state: TrainerState, { sequence, anchor, results }: Res
   return { ...state, cursor: sequence, anchor, pending: [...state.pending, ...waiting] };
 }
 
+/** What training a group led to. `policy`: the digest of the blob of `weights`. */
+export interface Training {
+  readonly group: string;
+  readonly results: readonly EpisodeResult[];
+  readonly weights: readonly number[];
+  readonly policy: string;
+}
+
 /** The state after a group was trained: its results are in the weights, and wait no more. */
-export function withGroup(
-  state: TrainerState,
-  trained: { readonly group: string; readonly results: readonly EpisodeResult[]; readonly weights: readonly number[] },
-): TrainerState {
-  const { group, results, weights } = trained;
+export function withGroup(state: TrainerState, { group, results, weights, policy }: Training): TrainerState {
   const version = state.version + 1;
   const episodes = results.map(({ rollout, attempt, status, reward }) => ({ rollout, attempt, status, reward }));
   const rollouts = new Set(results.map(({ rollout }) => rollout));
@@ -106,7 +113,7 @@ export function withGroup(
     ...state,
     version,
     weights: [...weights],
-    groups: [...state.groups, { group, version, cursor: state.cursor, episodes }],
+    groups: [...state.groups, { group, version, policy, cursor: state.cursor, episodes }],
     pending: state.pending.filter(({ rollout }) => !rollouts.has(rollout)),
   };
 }

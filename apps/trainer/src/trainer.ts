@@ -5,14 +5,14 @@
  *     what would not count, and what was said and not saved is done again, to the same.
  *  2. Nothing is dispatched, trained or saved while a checkpoint is taken.
  */
-import { weightsDigest } from "@holdpoint/repair";
+import { initialWeights, weightsDigest } from "@holdpoint/repair";
 import { begunCheckpoint, release, takeCheckpoint } from "./checkpointing.ts";
 import { attempt, resumeLeftOpen, timeoutOf } from "./commanding.ts";
 import type { Consumption } from "./consumption.ts";
 import type { TrainerContext } from "./context.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import { checkpointDue, nextStep, ordersOf, sendable, type Situation } from "./next-step.ts";
-import { groupTrained, policyPublished, type Publications, type TrainerLogEvent } from "./publications.ts";
+import { type Publications, sayingOf } from "./publications.ts";
 import { consumed, type TrainerState } from "./state.ts";
 import type { Final } from "./state-dir.ts";
 import { Training } from "./training.ts";
@@ -51,7 +51,7 @@ export class Trainer {
    * @throws HoldpointError where an invariant is broken
    */
   async run(): Promise<Final> {
-    await this.#publish([]);
+    await this.#publish();
     while (nextStep(this.#situation).type !== "done") await this.#once();
     await this.#parts.dispatcher.close();
     return this.#finish();
@@ -91,18 +91,18 @@ export class Trainer {
     const trained = await this.#training.train(this.#state, step);
     if (trained === undefined) return;
     this.#state = trained;
-    await this.#publish(trained.groups.slice(-1).map(groupTrained));
+    await this.#publish();
     await this.#save();
     this.#trainedSince = true;
     const { version, cursor } = trained;
     this.#context.logger.info({ group: step.group.groupId, version, cursor }, "group trained");
   }
 
-  /** Says `events` and which weights there are, unless the log has it already. */
-  async #publish(events: readonly TrainerLogEvent[]): Promise<void> {
+  /** Says what the log does not say already of the weights that there are. */
+  async #publish(): Promise<void> {
     const { context, publications } = this.#parts;
-    const digest = await context.blobs.put(JSON.stringify(this.#state.weights));
-    const missing = publications.missing([policyPublished(this.#state.version, digest), ...events]);
+    const untrained = await context.blobs.put(JSON.stringify(initialWeights()));
+    const missing = publications.missing(sayingOf(this.#state, untrained));
     if (missing.length === 0) return;
     await context.say(missing);
     for (const event of missing) publications.add(event);
@@ -155,7 +155,7 @@ export class Trainer {
       weightsDigest: weightsDigest(weights),
       weights,
       version,
-      groups: groups.map(({ cursor: _, ...group }) => group),
+      groups: groups.map(({ cursor: _, policy: __, ...group }) => group),
     };
     await this.#context.dir.saveFinal(final);
     return final;

@@ -2,7 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { sha256 } from "@holdpoint/participant";
 import { setTimeout as delay } from "node:timers/promises";
-import { attempt, pauseMs, timeoutOf } from "./commanding.ts";
+import { attempt, pauseMs, resumeLeftOpen, timeoutOf } from "./commanding.ts";
 import type { TrainerContext } from "./context.ts";
 import { type Lesson, learnt, readLesson, teaching } from "./learn.ts";
 import { readRows } from "./ledger-rows.ts";
@@ -35,7 +35,9 @@ export class Training {
       await this.#giveUp(lesson);
       return undefined;
     }
-    return withGroup(state, { group: group.groupId, results, weights: learnt(state.weights, lesson.rollouts) });
+    const weights = learnt(state.weights, lesson.rollouts);
+    const policy = await this.#context.blobs.put(JSON.stringify(weights));
+    return withGroup(state, { group: group.groupId, results, weights, policy });
   }
 
   async #lesson(state: TrainerState, { results }: TrainStep): Promise<Lesson> {
@@ -64,6 +66,7 @@ export class Training {
     const marks = [...incomplete];
     const isVoid = () => marks.every(({ rollout, attempt: at }) => view.history.attemptOf(rollout) > at);
     while (!isVoid()) {
+      await resumeLeftOpen(this.#context);
       const command = { operation: "retire", rollouts: marks, timeoutMs: timeoutOf(this.#context) } as const;
       if ((await attempt(this.#context, command)) === undefined) await delay(pauseMs);
       else await view.until(isVoid);

@@ -52,7 +52,7 @@ test("a result that was saved with the checkpoint, and a trained rollout, are le
   const saved = { ...fresh, pending: [result("g0-r0")] };
   expect(wayBack(situation(saved), [], known(["g0-r0"]))).toEqual({ retired: [], restored: [] });
   const results = [result("g0-r0")];
-  const trained = withGroup(fresh, { group: "g0", results, weights: fresh.weights });
+  const trained = withGroup(fresh, { group: "g0", results, weights: fresh.weights, policy: "0".repeat(64) });
   expect(wayBack(situation(trained), scope, known(["g0-r0"]))).toEqual({ retired: [], restored: [] });
 });
 

@@ -146,7 +146,12 @@ export class World {
       gradients: [this.#gradient({ rollout, attempt })],
     }));
     const weights = learnt(this.#state.weights, rollouts);
-    this.#state = withGroup(this.#state, { group: step.group.groupId, results: step.results, weights });
+    this.#state = withGroup(this.#state, {
+      group: step.group.groupId,
+      results: step.results,
+      weights,
+      policy: "0".repeat(64),
+    });
     this.#publish();
     this.save();
   }
