@@ -81,7 +81,13 @@ describe("decoding", () => {
     { what: "nothing", body: "", why: "not JSON: SyntaxError" },
     { what: "a value that is no object", body: "[]", why: "not an envelope: " },
     { what: "an object without events", body: `{"schema":1,"incarnation":"i1"}`, why: "events" },
+    { what: "null", body: "null", why: "not an envelope: " },
     { what: "an envelope of no version", body: `{"schema":0,"incarnation":"i1","events":[]}`, why: "schema" },
+    { what: "an envelope of half a version", body: `{"schema":0.5,"incarnation":"i1","events":[]}`, why: "schema" },
+    { what: "an envelope whose version is a text", body: `{"schema":"1","incarnation":"i1","events":[]}`, why: "schema" },
+    { what: "an envelope of no process", body: `{"schema":1,"events":[]}`, why: "incarnation" },
+    { what: "an envelope of a process with no id", body: `{"schema":1,"incarnation":"","events":[]}`, why: "incarnation" },
+    { what: "events that are no list", body: `{"schema":1,"incarnation":"i1","events":{}}`, why: "events" },
     {
       what: "an envelope of a later version",
       body: `{"schema":2,"incarnation":"i1","events":[]}`,
@@ -93,6 +99,21 @@ describe("decoding", () => {
     expect(problems).toHaveLength(1);
     expect(problems[0]).toMatch(/^sequence 7 on hp\.demo\.log\.agent\.main\.0: /);
     expect(problems[0]).toContain(why);
+  });
+
+  test.each([
+    { what: "null", event: null },
+    { what: "a number", event: 1 },
+    { what: "an event without a type", event: { data: {} } },
+    { what: "an event whose type is no text", event: { type: 1, data: {} } },
+    { what: "an event without data", event: { type: "session.closed" } },
+    { what: "an event whose data is null", event: { type: "session.closed", data: null } },
+    { what: "an event whose data is a list", event: { type: "session.closed", data: [] } },
+    { what: "an event whose data is a text", event: { type: "session.closed", data: "x" } },
+  ])("refuses an envelope with $what beside good events, and says which it is", ({ event }) => {
+    const { events, problems } = decodeEvents(envelope(started, event), agentEvents);
+    expect(events).toEqual([]);
+    expect(problems).toEqual([expect.stringMatching(/ 7 on .*: not an envelope: [^]*events\[1\]/)]);
   });
 
   test("never throws, whatever the bytes", () => {
