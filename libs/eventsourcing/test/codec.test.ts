@@ -84,9 +84,17 @@ describe("decoding", () => {
     { what: "null", body: "null", why: "not an envelope: " },
     { what: "an envelope of no version", body: `{"schema":0,"incarnation":"i1","events":[]}`, why: "schema" },
     { what: "an envelope of half a version", body: `{"schema":0.5,"incarnation":"i1","events":[]}`, why: "schema" },
-    { what: "an envelope whose version is a text", body: `{"schema":"1","incarnation":"i1","events":[]}`, why: "schema" },
+    {
+      what: "an envelope whose version is a text",
+      body: `{"schema":"1","incarnation":"i1","events":[]}`,
+      why: "schema",
+    },
     { what: "an envelope of no process", body: `{"schema":1,"events":[]}`, why: "incarnation" },
-    { what: "an envelope of a process with no id", body: `{"schema":1,"incarnation":"","events":[]}`, why: "incarnation" },
+    {
+      what: "an envelope of a process with no id",
+      body: `{"schema":1,"incarnation":"","events":[]}`,
+      why: "incarnation",
+    },
     { what: "events that are no list", body: `{"schema":1,"incarnation":"i1","events":{}}`, why: "events" },
     {
       what: "an envelope of a later version",
