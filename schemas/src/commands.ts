@@ -1,6 +1,6 @@
 /** What a controller may command, and how each command looks on the wire. Unknown fields are refused. */
 import * as z from "zod";
-import { CheckpointId, Episode, Token } from "./ids.ts";
+import { CheckpointId, Episode, ParticipantId, Token } from "./ids.ts";
 
 /** The longest that an operation may take. */
 export const maxTimeoutMs = 86_400_000;
@@ -66,6 +66,8 @@ export const Command = z.discriminatedUnion(
     /** Each entry names the highest attempt that is retired: it and all earlier ones. */
     order("retire", { rollouts: episodes.min(1) }),
     order("forget", { rollouts: z.array(Token).min(1) }),
+    /** A participant, or one worker of it, that will not come back. */
+    order("remove", { ...ParticipantId.shape, worker: Token.optional() }),
     order("release", { checkpointId, kept: z.array(CheckpointId) }),
   ],
   {

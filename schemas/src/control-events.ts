@@ -84,6 +84,8 @@ export const ControlEvent = z.discriminatedUnion("type", [
     lastAtMs: z.number().nullable(),
   }),
   event("participant.left", { ...ParticipantId.shape, worker: Token }),
+  /** By command: it will not come back, and is expected no more. Its log is fenced in the same batch. */
+  event("participant.removed", { command, ...ParticipantId.shape, worker: Token }),
 
   /** Obeyed by the participants of `roles`: each answers once, naming this event's sequence. */
   event("participants.asked", {
@@ -112,6 +114,8 @@ export const ControlEvent = z.discriminatedUnion("type", [
     kind: z.enum(["checkpoint", "restore"]),
     deadlineAtMs: z.number(),
   }),
+  /** What is open ends by itself so many milliseconds after this event, unless it is moved again. */
+  event("lease.moved", { command, checkpointId, leaseMs: z.int().nonnegative() }),
   /** Not ready by the deadline: admission stays closed, the phase stays `preparing`. */
   event("checkpoint.stalled", { command, checkpointId }),
   event("checkpoint.prepared", { command, checkpointId, restarts: z.array(Episode), continued: z.array(Episode) }),

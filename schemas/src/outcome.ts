@@ -40,6 +40,8 @@ export const Result = z.object({
   participants: z.array(ParticipantStatus).optional(),
   /** What keeps a checkpoint from being taken at all, such as a missing policy model. */
   warnings: z.array(z.string()).optional(),
+  /** When what is open ends by itself: epoch milliseconds, of the stream. */
+  leaseUntilMs: z.number().optional(),
   ready: z.boolean().optional(),
   blockers: z.array(z.object({ ...ParticipantId.shape, ...Blocker.shape })).optional(),
   blockerCount: z.int().nonnegative().optional(),

@@ -39,6 +39,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
   /** The first event of an incarnation: it fences the one before. */
   event("participant.announced", { mode: Mode, endpoint: z.string().nullable(), lastAtMs: z.number().nullable() }),
   event("participant.left", {}),
+  /** The lease of what is open here ran out, and nobody resumed it: this process serves again, and the id is stale. */
+  event("lease.expired", { checkpointId: CheckpointId }),
   /** Written by the coordinator, never by the process: whatever the process appends next is refused (L8). */
   event("participant.fenced", { command: z.int().positive() }),
   /** The broker was away since the stream's last known time: nobody worked. */
@@ -96,6 +98,7 @@ export const controlPlaneTypes: ReadonlySet<string> = new Set([
   "participant.announced",
   "participant.left",
   "participant.fenced",
+  "lease.expired",
   "participant.answered",
   "session.captured",
   "session.restored",

@@ -17,11 +17,12 @@ const full: Readonly<Record<Operation, object>> = {
   restore: { checkpointId: "c2", source: "c1", scope: ["r1"], allowIncomplete: true },
   retire: { rollouts: [{ rollout: "r1", attempt: 0 }] },
   forget: { rollouts: ["r1"] },
+  remove: { role: "agent", instance: "a1", worker: "0" },
   release: { checkpointId: "c1", kept: ["c1", "c0"] },
 };
 
 /** What may be left out, besides the deadline. */
-const optional: ReadonlySet<string> = new Set(["scope", "stop", "allowIncomplete"]);
+const optional: ReadonlySet<string> = new Set(["scope", "stop", "allowIncomplete", "worker"]);
 
 const questions: readonly Operation[] = ["discover", "status"];
 const orders = operations.filter((operation) => !questions.includes(operation));
@@ -50,6 +51,7 @@ test("the operations are those of the protocol, in its order", () => {
     "restore",
     "retire",
     "forget",
+    "remove",
     "release",
   ]);
 });

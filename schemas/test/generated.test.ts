@@ -144,6 +144,11 @@ const bodies: Readonly<Record<Operation, readonly object[]>> = {
   ],
   retire: [{ rollouts: [episode] }, { rollouts: [] }, { rollouts: [{ rollout: "r", attempt: -1 }] }],
   forget: [{ rollouts: ["r"] }, { rollouts: ["r.s"] }, { rollouts: [] }],
+  remove: [
+    { role: "agent", instance: "a" },
+    { role: "agent", instance: "a", worker: "0" },
+    { role: "trainer", instance: "a" },
+  ],
   release: [{ checkpointId: "c", kept: [] }, { checkpointId: "c" }, { checkpointId: "c", kept: ["c", "-"] }],
 };
 

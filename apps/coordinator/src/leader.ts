@@ -28,6 +28,8 @@ export interface LeaderOptions {
   readonly incarnation: string;
   /** What the server promises about the stream. */
   readonly promise: StreamPromise;
+  /** How long what is open outlives the deadline of its latest command, in milliseconds. */
+  readonly leaseGraceMs: number;
   /** The local clock, epoch milliseconds. */
   readonly clock: () => number;
   /** Lower-case hexadecimal SHA-256 of a text. */
@@ -89,12 +91,17 @@ export class Leader {
   async run(): Promise<LeaderEnd> {
     while (!this.#stopping.signal.aborted) {
       if (!isLeader(this.#state, this.#options.incarnation)) return "superseded";
-      const decision = react({ state: this.#state, nowMs: this.#clock.nowMs(), anchors: this.#anchors });
+      const decision = this.#decide();
       if (decision.kind === "wait") await this.#changed(decision.untilMs);
       else if (decision.kind === "read") await this.#read(decision.sequence);
       else if ((await this.#append(decision)) === "superseded") return "superseded";
     }
     return "stopped";
+  }
+
+  #decide(): Decision {
+    const { leaseGraceMs } = this.#options;
+    return react({ state: this.#state, nowMs: this.#clock.nowMs(), leaseGraceMs, anchors: this.#anchors });
   }
 
   /** Ends `run` after the append that is on its way. */

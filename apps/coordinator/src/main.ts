@@ -55,6 +55,7 @@ await runProcess(async () => {
     log,
     incarnation,
     promise,
+    leaseGraceMs: settings.HOLDPOINT_LEASE_GRACE_MS,
     clock: () => Date.now(),
     hash: sha256,
     seen: (message) => commands.seen(message),

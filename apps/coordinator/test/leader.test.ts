@@ -54,6 +54,7 @@ class Run {
       log,
       incarnation: `c${this.#leaders}`,
       promise,
+      leaseGraceMs: 600_000,
       clock: () => this.nowMs,
       hash: sha256,
       ...(seen !== undefined && { seen: (message) => seen.seen(message) }),

@@ -17,6 +17,8 @@ function opened(state: CoordinatorState, { checkpointId, kind }: DataOf<"checkpo
     stalled: undefined,
     captured: undefined,
     proceeded: false,
+    leaseUntilMs: Number.POSITIVE_INFINITY,
+    expired: false,
     restorableAtMs: undefined,
     restore: undefined,
     successes: new Map(),
@@ -52,6 +54,11 @@ function resumed(state: CoordinatorState, { checkpointId }: DataOf<"checkpoint.r
   return { ...state, lastResumed, phase: nextPhase(state.phase, "checkpoint.resumed"), open: undefined };
 }
 
+/** A process serves again by itself: what is open is over, as soon as the leader has resumed it for everybody. */
+export function leaseExpired(state: CoordinatorState, checkpointId: string): CoordinatorState {
+  return state.open?.checkpointId === checkpointId ? { ...state, open: { ...state.open, expired: true } } : state;
+}
+
 export const checkpointHandlers: Handlers<CoordinatorState> = {
   "checkpoint.opened": opened,
   "checkpoint.prepared": (state, { checkpointId, restarts, continued }, { timeMs: atMs }) =>
@@ -63,6 +70,10 @@ export const checkpointHandlers: Handlers<CoordinatorState> = {
     moved(state, "checkpoint.proceeded", checkpointId, (open) => ({ ...open, proceeded: true })),
   "checkpoint.committed": committed,
   "checkpoint.resumed": resumed,
+  "lease.moved": (state, { checkpointId, leaseMs }, { timeMs }) =>
+    state.open?.checkpointId === checkpointId
+      ? { ...state, open: { ...state.open, leaseUntilMs: timeMs + leaseMs } }
+      : state,
   "restore.started": (state, { checkpointId, source, assignments }) =>
     state.open?.checkpointId === checkpointId
       ? { ...state, open: { ...state.open, restore: { source, assignments } } }

@@ -2,21 +2,24 @@
  * What the coordinator does next: `react` looks at the folded state and gives one decision. It is asked again after each, with
  * everything that it has appended folded in, so that whoever takes over after a crash goes on where the log ends.
  *
- * The order: repeat who joined and left; refuse what could not be read; go on with the commands under way, oldest first; then decide
+ * The order: repeat who joined and left; refuse what could not be read; end what
+ * is open when its lease is over; go on with the commands under way, oldest first; then decide
  * the next command. Where nothing of that is due: wait.
  */
 import type { Command, ControlEvent, Problem } from "@holdpoint/schemas";
 import { admitCapture, stepCapture } from "./capture.ts";
 import { admitCommit, stepCommit } from "./commit.ts";
 import { admitCheckpoint, giveUpCheckpoint, stepCheckpoint } from "./composite.ts";
-import { answer, append, control, type Context, type Decision, fail, idle, asProblem, refuse } from "./decision.ts";
+import { answer, append, control, type Context, type Decision, fail, idle, refuse } from "./decision.ts";
 import { excessOf } from "./drafts.ts";
 import { fence } from "./fences.ts";
+import { admitRenew, leaseEnd, movingLease } from "./lease.ts";
 import { type ByOperation, byOperation, idOf } from "./orders.ts";
 import { admitPrepare, stepPrepare } from "./prepare.ts";
 import { admitProceed, stepProceed } from "./proceed.ts";
 import { mirrorEvents } from "./processes.ts";
 import { admitRelease, stepRelease } from "./release.ts";
+import { admitRemove } from "./remove.ts";
 import { admitRestore, giveUpRestore, stepRestore } from "./restore.ts";
 import { admitResume, stepResume } from "./resume.ts";
 import { admitForget, admitRetire, stepForget, stepRetire } from "./retire.ts";
@@ -27,11 +30,7 @@ const admissions: ByOperation<[Context, Queued], Decision> = {
   discover: (order, { state }, { sequence }) => answer(sequence, order.operation, statusOf(state)),
   status: (order, { state }, { sequence }) => answer(sequence, order.operation, statusOf(state)),
   prepare: admitPrepare,
-  renew: (_order, _context, queued) => {
-    const words =
-      "this coordinator keeps no leases: what is open stays open until it is resumed, so there is nothing to renew";
-    return refuse(queued, asProblem("invalid_phase", words));
-  },
+  renew: admitRenew,
   capture: admitCapture,
   proceed: admitProceed,
   commit: admitCommit,
@@ -40,6 +39,7 @@ const admissions: ByOperation<[Context, Queued], Decision> = {
   restore: admitRestore,
   retire: admitRetire,
   forget: admitForget,
+  remove: admitRemove,
   release: admitRelease,
 };
 
@@ -59,6 +59,7 @@ const steps: ByOperation<[Context, Op], Decision> = {
   restore: stepRestore,
   retire: stepRetire,
   forget: stepForget,
+  remove: never,
   release: stepRelease,
 };
 
@@ -74,16 +75,18 @@ export function react(context: Context): Decision {
   const mirrored = mirrorEvents(state);
   if (mirrored.length > 0) return append(control(...mirrored));
   if (state.unreadable.length > 0) return append(control(...refusals(state.unreadable)));
+  const over = leaseEnd(context);
+  if (over !== undefined) return over;
   const decisions = [...state.ops.values()].map((op) => step(context, op));
   const due = decisions.find(({ kind }) => kind !== "wait");
   if (due !== undefined) return due;
   const [queued] = state.queue.values();
-  return queued === undefined ? soonest(decisions) : admit(context, queued);
+  return queued === undefined ? soonest(decisions, state.open?.leaseUntilMs) : admit(context, queued);
 }
 
-function soonest(decisions: readonly Decision[]): Decision {
+function soonest(decisions: readonly Decision[], leaseUntilMs = Number.POSITIVE_INFINITY): Decision {
   const instants = decisions.flatMap((decision) => (decision.kind === "wait" ? [decision.untilMs] : []));
-  return { kind: "wait", untilMs: Math.min(Number.POSITIVE_INFINITY, ...instants) };
+  return { kind: "wait", untilMs: Math.min(leaseUntilMs, ...instants) };
 }
 
 function step(context: Context, op: Op): Decision {
@@ -100,7 +103,8 @@ function joined(command: number, outcome: NonNullable<Op["joinedOutcome"]>): Dec
 function admit(context: Context, queued: Queued): Decision {
   if (!queued.read.ok) return refuse(queued, queued.read.problem);
   const { command } = queued.read;
-  const decision = fence(context, queued, command) ?? byOperation(admissions, command, context, queued);
+  const unmoved = fence(context, queued, command) ?? byOperation(admissions, command, context, queued);
+  const decision = movingLease(unmoved, context, queued, command);
   const excess = excessOf(decision);
   return excess === undefined ? decision : refuse(queued, excess);
 }

@@ -16,7 +16,9 @@ export type Planned =
   /** Expects that the command has no outcome yet. */
   | { readonly to: "outcome"; readonly outcome: Outcome }
   /** The coordinator's foreign write to a process' log: fences it (L8). */
-  | { readonly to: "log"; readonly subject: string; readonly command: number; readonly expects: Expectation };
+  | { readonly to: "log"; readonly subject: string; readonly command: number; readonly expects: Expectation }
+  /** A command that the leader gives itself. Expects the end of `control`: only a leader commands. */
+  | { readonly to: "command"; readonly operation: Operation; readonly body: object };
 
 export type Decision =
   /** All of it or nothing, in this order. */
@@ -31,6 +33,8 @@ export interface Context {
   readonly state: CoordinatorState;
   /** Stream time, epoch milliseconds. */
   readonly nowMs: number;
+  /** How long what is open outlives the deadline of its latest command, in milliseconds. */
+  readonly leaseGraceMs: number;
   /** The digest of each message that was read since the last append, by sequence; undefined where there is no such message. */
   readonly anchors: ReadonlyMap<number, string | undefined>;
 }
@@ -74,9 +78,15 @@ export function refuse({ sequence, name }: Queued, problem: Problem, result?: Re
   );
 }
 
-/** A command that is answered at once, with its outcome. */
-export function answer(command: number, operation: string, result: Result): Decision {
-  return append(control({ type: "command.answered", data: { command } }), success({ command, operation }, result));
+/** A command that is done at once, by `events`, with its outcome. */
+export function answer(
+  command: number,
+  operation: string,
+  result: Result,
+  ...events: readonly ControlEvent[]
+): Decision & { readonly kind: "append" } {
+  const answered = control({ type: "command.answered", data: { command } }, ...events);
+  return { kind: "append", messages: [answered, success({ command, operation }, result)] };
 }
 
 /** The command is obeyed from here on, beginning with `events`, all in one message. */

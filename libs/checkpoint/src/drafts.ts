@@ -1,6 +1,6 @@
 /** Decisions as messages for the log: bodies, ids, and what each of them expects. */
 import { type Draft, encodeEvents, type StoredMessage } from "@holdpoint/eventsourcing";
-import { controlSubject, type Event, outcomeSubject, type Problem } from "@holdpoint/schemas";
+import { commandSubject, controlSubject, type Event, outcomeSubject, type Problem } from "@holdpoint/schemas";
 import type { Decision, Planned } from "./decision.ts";
 import type { CoordinatorState } from "./state.ts";
 
@@ -26,6 +26,11 @@ function draftOf(state: CoordinatorState, planned: Planned, { incarnation }: Aut
     case "outcome": {
       const subject = outcomeSubject(run, planned.outcome.command);
       return { subject, messageId, expected: { subject, sequence: 0 }, body: JSON.stringify(planned.outcome) };
+    }
+    case "command": {
+      const expected = { subject: controlSubject(run), sequence: controlSequence };
+      const body = JSON.stringify(planned.body);
+      return { subject: commandSubject(run, planned.operation), messageId, expected, body };
     }
     case "log": {
       const fence: Event = { type: "participant.fenced", data: { command: planned.command } };
@@ -54,6 +59,7 @@ function bytesOf(planned: Planned): number {
       return encoder.encode(encodeEvents("", planned.events).body).length;
     case "outcome":
       return encoder.encode(JSON.stringify(planned.outcome)).length;
+    case "command":
     case "log":
       return 0;
   }

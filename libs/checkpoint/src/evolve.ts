@@ -2,7 +2,7 @@
 import { type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
 import { controlSubject, type ControlEvent, type Writer } from "@holdpoint/schemas";
 import { answerGiven, sessionCaptured } from "./answers.ts";
-import { checkpointHandlers } from "./checkpoints.ts";
+import { checkpointHandlers, leaseExpired } from "./checkpoints.ts";
 import { commandEnded, commandHandlers, commandQueued } from "./commands.ts";
 import { applied, type Handlers } from "./handlers.ts";
 import { type Input, inputsOf, type LogEvent } from "./input.ts";
@@ -60,6 +60,7 @@ function said(state: CoordinatorState, writer: Writer, recorded: Recorded<LogEve
   if (event.type === "episode.opened") return episodeOpened(state, event.data);
   if (event.type === "episode.ended") return episodeEnded(state, event.data);
   if (event.type === "participant.answered") return answerGiven(state, writer, event.data, sequence);
+  if (event.type === "lease.expired") return leaseExpired(state, event.data.checkpointId);
   if (event.type === "session.captured") return sessionCaptured(state, writer, event.data);
   const { role, instance, worker } = writer;
   return role === "trainer" ? state : processSaid(state, { role, instance, worker }, recorded);

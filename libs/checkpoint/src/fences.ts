@@ -6,10 +6,13 @@
  *  3. another id is open: `checkpoint_conflict`;
  *  4. the same command has succeeded on the open id: its recorded result; with another payload: `checkpoint_conflict`;
  *  5. the phase, and what else is under way: `invalid_phase`;
- *  6. its deadline has passed before it began: `deadline_exceeded`.
+ *  6. its deadline has passed before it began: `deadline_exceeded`. One that lies further off than any deadline may, either way, is
+ *     a mistake, and refused before all of this: `invalid_request`.
  */
-import type { Command, Operation, Phase, Problem } from "@holdpoint/schemas";
+import { type Command, maxTimeoutMs, type Operation, type Phase, type Problem } from "@holdpoint/schemas";
 import { answer, append, control, type Context, type Decision, asProblem, refuse, typed } from "./decision.ts";
+import { instantMs } from "./instant.ts";
+import { isOver } from "./lease.ts";
 import { deadlineOf, idOf, isSameScope, keyOfOrder, keyWithoutScope } from "./orders.ts";
 import type { CoordinatorState, Op, Open, Queued } from "./state.ts";
 
@@ -24,6 +27,7 @@ const allowedIn: { readonly [O in Operation]?: readonly Phase[] } = {
   restore: ["idle"],
   retire: ["idle", "restored"],
   forget: ["idle", "restored"],
+  remove: ["idle", "preparing"],
   release: ["idle"],
 };
 
@@ -44,10 +48,12 @@ const timeless: ReadonlySet<Operation> = new Set(["resume", "retire", "status", 
 /** What ends the matter before the operation itself is asked; undefined where it may go on. */
 export function fence(context: Context, queued: Queued, order: Command): Decision | undefined {
   const { state } = context;
+  const far = farProblem(queued, order);
+  if (far !== undefined) return refuse(queued, far);
   const twin = twinOf(state, order);
   if (twin !== undefined) return join(queued, twin);
   if (onOpen.has(order.operation)) {
-    const fenced = idFence(state, queued, order);
+    const fenced = idFence(context, queued, order);
     if (fenced !== undefined) return fenced;
   }
   const refusal = phaseProblem(state, order) ?? lateProblem(context, queued, order);
@@ -65,11 +71,12 @@ function join({ sequence }: Queued, { command }: Op): Decision {
   return append(control({ type: "command.accepted", data: { command: sequence, joins: command } }));
 }
 
-function idFence(state: CoordinatorState, queued: Queued, order: Command): Decision | undefined {
+function idFence({ state, nowMs }: Context, queued: Queued, order: Command): Decision | undefined {
   const id = idOf(order) ?? "";
   if (state.stale.has(id)) return refuse(queued, staleProblem(id));
   if (state.open === undefined) return undefined;
   if (state.open.checkpointId !== id) return refuse(queued, conflictProblem(state, id));
+  if (isOver(state.open, nowMs)) return refuse(queued, expiredProblem(id));
   if (hasOtherScope(state.open, order)) return refuse(queued, otherProblem(order, id));
   const recorded = state.open.successes.get(order.operation);
   if (recorded === undefined) return undefined;
@@ -90,6 +97,10 @@ function otherProblem({ operation }: Command, id: string): Problem {
 
 function staleProblem(id: string): Problem {
   return asProblem("stale_checkpoint", `${id} was resumed, which ends it for ever; choose a fresh id`);
+}
+
+function expiredProblem(id: string): Problem {
+  return asProblem("stale_checkpoint", `the lease of ${id} ran out, which ends it for ever; choose a fresh id`);
 }
 
 function conflictProblem({ open, phase, run }: CoordinatorState, id: string): Problem {
@@ -125,6 +136,7 @@ const exclusive: { readonly [O in Operation]?: readonly Operation[] } = {
   commit: ["capture", "commit", "checkpoint"],
   proceed: ["proceed", "checkpoint"],
   forget: ["retire", "forget"],
+  remove: ["prepare", "checkpoint", "restore", "retire", "forget"],
 };
 
 /** A command under way that has to end first. One that only cleans up after its own end is in nobody's way. */
@@ -140,6 +152,14 @@ function busyProblem({ command, order }: Op, operation: Operation): Problem {
   const isSame = order.operation === operation && operation !== "retire" && operation !== "forget";
   const words = `${order.operation}, command ${command}, is being obeyed; wait for its outcome before ${operation}`;
   return asProblem(isSame ? "checkpoint_conflict" : "invalid_phase", words, { command });
+}
+
+/** A deadline in seconds instead of milliseconds, of another day, or by a clock that was never set. */
+function farProblem({ atMs }: Queued, { deadlineAt, operation }: Command): Problem | undefined {
+  if (deadlineAt === undefined || Math.abs(instantMs(deadlineAt) - atMs) <= maxTimeoutMs) return undefined;
+  const arrived = new Date(atMs).toISOString();
+  const words = `deadlineAt ${deadlineAt} is more than a day from ${arrived}, when ${operation} arrived; give an instant of the next 24 hours`;
+  return asProblem("invalid_request", words);
 }
 
 function lateProblem({ nowMs }: Context, { atMs }: Queued, order: Command): Problem | undefined {

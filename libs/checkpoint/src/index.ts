@@ -10,6 +10,7 @@ export type { Context, Decision, Planned } from "./decision.ts";
 export { anchorOf, type Author, draftsOf, maxMessageBytes } from "./drafts.ts";
 export { advance } from "./evolve.ts";
 export { maxCommandBytes } from "./input.ts";
+export { defaultLeaseGraceMs } from "./lease.ts";
 export { phaseMachine, phaseTable } from "./machine.ts";
 export {
   answered,
@@ -20,6 +21,8 @@ export {
   initialGate,
   isRefused,
   isStale,
+  leaseEndOf,
+  leaseExpired,
   type Obligation,
   obligationsOf,
   type ParticipantGate,

@@ -6,7 +6,8 @@
  *  1. Only an event in the log closes or opens admission (L2, L10); a request may wake, never command.
  *  2. Closed by the ask to prepare or restore; open again once the ask to proceed or resume was obeyed, or is over.
  *  3. From its answer to a capture until that cut stands or has failed, the process appends nothing (L4): `fixed`.
- *  4. A resumed id closes nothing ever again, also where it was never open here.
+ *  4. What is open here has a lease: when nobody resumes it in time, this process says so in its own log, and opens.
+ *  5. A resumed id closes nothing ever again, also where it was never open here.
  *
  * A gate belongs to its fold: `evolveGate` and `answered` may change it in place; keep no older one.
  */
@@ -33,6 +34,8 @@ export interface Closure {
 
 export interface ParticipantGate {
   readonly role: Role;
+  /** How long what is open may last: `untilMs` in stream time. */
+  readonly lease: { readonly checkpointId: string; readonly untilMs: number } | undefined;
   readonly closed: Closure | undefined;
   /** Captured, and the cut does not stand yet: nothing may be appended but what obeys `obligationsOf`. */
   readonly fixed: { readonly checkpointId: string; readonly command: number } | undefined;
@@ -51,7 +54,17 @@ export interface ParticipantGate {
 /** The gate of a process of `role` before anything has happened: open, and owing nothing. */
 export function initialGate(role: Role): ParticipantGate {
   const marks = new Map<string, number>();
-  return { role, closed: undefined, fixed: undefined, cut: undefined, asks: [], marks, stale: new Set(), assigned: [] };
+  return {
+    role,
+    lease: undefined,
+    closed: undefined,
+    fixed: undefined,
+    cut: undefined,
+    asks: [],
+    marks,
+    stale: new Set(),
+    assigned: [],
+  };
 }
 
 /** The asks to obey now, in this order; while `fixed` only what lifts it, since all else would break the cut (L4). */
@@ -90,6 +103,16 @@ export function answered(gate: ParticipantGate, { asked: at, problem }: GivenAns
   return rest;
 }
 
+/** The stream time at which admission opens by itself; undefined where it is open, or held without a lease. */
+export function leaseEndOf({ closed, lease }: ParticipantGate): number | undefined {
+  return closed !== undefined && lease?.checkpointId === closed.checkpointId ? lease.untilMs : undefined;
+}
+
+/** The gate after this process' own word that the lease of `checkpointId` ran out: it serves again, and the id is stale here. */
+export function leaseExpired(gate: ParticipantGate, checkpointId: string): ParticipantGate {
+  return opened(resumed(gate, checkpointId), checkpointId);
+}
+
 /** The gate after an event on `control`. Events that do not concern it leave it as it is. */
 export function evolveGate(gate: ParticipantGate, recorded: Recorded<ControlEvent>): ParticipantGate {
   return applied(handlers, gate, recorded.event, recorded);
@@ -103,6 +126,9 @@ const handlers: Handlers<ParticipantGate> = {
   "checkpoint.committed": (gate, { command }) => withoutAsksOf(gate, command),
   "checkpoint.proceeded": (gate, { command, checkpointId }) => opened(withoutAsksOf(gate, command), checkpointId),
   "command.failed": (gate, { command }) => unfixed(withoutAsksOf(gate, command), command),
+  "lease.moved": (gate, { checkpointId, leaseMs }, { timeMs }) => {
+    return { ...gate, lease: { checkpointId, untilMs: timeMs + leaseMs } };
+  },
   "checkpoint.resumed": (gate, { checkpointId }) => resumed(gate, checkpointId),
   "resume.ended": (gate, { checkpointId }) => opened(withoutAsksFor(gate, checkpointId), checkpointId),
   "restore.started": (gate, { assignments }) => ({ ...gate, assigned: assignments }),

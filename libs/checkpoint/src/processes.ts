@@ -55,6 +55,16 @@ export function processSaid(
   return state;
 }
 
+/** It is expected no more, until it announces itself anew. */
+function gone(state: CoordinatorState, data: Writer): CoordinatorState {
+  const key = processKey(data);
+  const known = state.processes.get(key);
+  if (known === undefined) return state;
+  state.processes.set(key, { ...known, expected: false, leaving: false });
+  if (known.joinedSequence === known.announcedSequence) state.unmirrored.delete(key);
+  return state;
+}
+
 export const processHandlers: Handlers<CoordinatorState> = {
   "participant.joined": (state, data) => {
     const key = processKey(data);
@@ -65,14 +75,8 @@ export const processHandlers: Handlers<CoordinatorState> = {
     if (!known.leaving) state.unmirrored.delete(key);
     return state;
   },
-  "participant.left": (state, data) => {
-    const key = processKey(data);
-    const known = state.processes.get(key);
-    if (known === undefined) return state;
-    state.processes.set(key, { ...known, expected: false, leaving: false });
-    if (known.joinedSequence === known.announcedSequence) state.unmirrored.delete(key);
-    return state;
-  },
+  "participant.left": gone,
+  "participant.removed": gone,
 };
 
 /** The most processes repeated at once; the rest follows. */

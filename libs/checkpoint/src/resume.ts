@@ -16,6 +16,7 @@ import {
   asProblem,
   success,
 } from "./decision.ts";
+import { isOver } from "./lease.ts";
 import { deadlineOf, idOf, type OrderOf } from "./orders.ts";
 import type { CoordinatorState, Op, Queued } from "./state.ts";
 
@@ -30,11 +31,15 @@ export function admitResume(order: OrderOf<"resume">, context: Context, queued: 
   const ended = endedBy(context.state, checkpointId, command);
   const events: ControlEvent[] = [
     { type: "command.accepted", data: { command } },
-    { type: "checkpoint.resumed", data: { command, checkpointId, reason: "command" } },
+    { type: "checkpoint.resumed", data: { command, checkpointId, reason: reasonOf(context, checkpointId) } },
     ...ended.flatMap(({ events: own }) => own),
     ask(context, { command, deadlineAtMs }, resumePlan(checkpointId)),
   ];
   return append(control(...events), ...ended.map(({ outcome }) => outcome));
+}
+
+function reasonOf({ state: { open }, nowMs }: Context, checkpointId: string): "command" | "lease" {
+  return open?.checkpointId === checkpointId && isOver(open, nowMs) ? "lease" : "command";
 }
 
 /** What was being done for the open checkpoint ends here: it publishes nothing any more. */

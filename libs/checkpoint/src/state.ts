@@ -124,6 +124,10 @@ export interface Open {
   readonly stalled: Pick<Result, "blockers" | "blockerCount" | "failures"> | undefined;
   readonly captured: Captured | undefined;
   readonly proceeded: boolean;
+  /** When it ends by itself, stream time; infinity in streams older than leases. */
+  readonly leaseUntilMs: number;
+  /** A process serves again since its lease ran out there. */
+  readonly expired: boolean;
   readonly restorableAtMs: number | undefined;
   readonly restore: { readonly source: string; readonly assignments: readonly Assignment[] } | undefined;
   /** The recorded success of each operation on it, until resume. */

@@ -18,6 +18,7 @@ export function statusOf(state: CoordinatorState): Result {
     marks: marks.slice(0, maxNamed),
     markCount: marks.length,
     awaited: awaitedOf(state).slice(0, maxNamed),
+    ...(open !== undefined && Number.isFinite(open.leaseUntilMs) && { leaseUntilMs: open.leaseUntilMs }),
     ...open?.stalled,
     ...(promise !== undefined && { promise }),
   };

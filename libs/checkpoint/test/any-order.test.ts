@@ -7,13 +7,13 @@ import { run, type Simulation, startedRun } from "./simulation.ts";
 
 type Step =
   | { readonly do: "command"; readonly operation: string; readonly id: string }
-  | { readonly do: "kill" | "silence" | "break" | "restart"; readonly who: number }
+  | { readonly do: "kill" | "silence" | "break" | "restart" | "expire"; readonly who: number }
   | { readonly do: "takeOver" }
   | { readonly do: "time"; readonly ms: number }
   | { readonly do: "settle" };
 
 const ids = constantFrom("a", "b", "c", "d", "e", "f");
-const steps = ["prepare", "capture", "proceed", "commit", "checkpoint", "resume"] as const;
+const steps = ["prepare", "renew", "capture", "proceed", "commit", "checkpoint", "resume"] as const;
 const others = ["restore", "retire", "release", "forget", "status"] as const;
 const operations = constantFrom(...steps, ...others);
 
@@ -21,10 +21,13 @@ const step: Arbitrary<Step> = oneof(
   { weight: 8, arbitrary: record({ do: constantFrom("command" as const), operation: operations, id: ids }) },
   {
     weight: 2,
-    arbitrary: record({ do: constantFrom("kill", "silence", "break", "restart", "restart", "restart"), who: nat(3) }),
+    arbitrary: record({
+      do: constantFrom("kill", "silence", "break", "expire", "restart", "restart", "restart"),
+      who: nat(3),
+    }),
   },
   { weight: 1, arbitrary: record({ do: constantFrom("takeOver" as const) }) },
-  { weight: 1, arbitrary: record({ do: constantFrom("time" as const), ms: nat(40_000) }) },
+  { weight: 1, arbitrary: record({ do: constantFrom("time" as const), ms: oneof(nat(40_000), nat(1_000_000)) }) },
   { weight: 5, arbitrary: record({ do: constantFrom("settle" as const) }) },
 );
 
@@ -73,13 +76,14 @@ function refusal() {
 
 async function disturb(
   simulation: Simulation,
-  how: "kill" | "silence" | "break" | "restart",
+  how: "kill" | "silence" | "break" | "restart" | "expire",
   who: number,
 ): Promise<void> {
   const process = simulation.processes[who];
   if (process === undefined) return;
   const behave = how === "break" ? refusal : () => undefined;
-  if (how === "kill") process.kill();
+  if (how === "expire") await process.expire();
+  else if (how === "kill") process.kill();
   else if (how === "restart") {
     process.behaviour = {};
     await process.start();

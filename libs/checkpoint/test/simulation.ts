@@ -28,6 +28,7 @@ const promise = { serverVersion: "2.15.1", syncAlways: true, replicas: 1, persis
 
 export class Simulation {
   nowMs = 1_000_000;
+  leaseGraceMs = 600_000;
   log = new MemoryLog(`HP_${run}`, () => this.nowMs);
   state: CoordinatorState = initialState(run, this.log.stream);
   readonly processes: SimulatedProcess[] = [];
@@ -96,12 +97,17 @@ export class Simulation {
   async settle(): Promise<number> {
     for (let rounds = 0; rounds < 100_000; rounds++) {
       await this.#fold();
-      const decision = react({ state: this.state, nowMs: this.nowMs, anchors: this.#anchors });
+      const decision = this.#decide();
       const obeyed = await this.#obey();
       if (decision.kind !== "wait") await this.#act(decision);
       else if (!obeyed) return decision.untilMs;
     }
     throw new Error("it never settles");
+  }
+
+  #decide(): Decision {
+    const { state, nowMs, leaseGraceMs } = this;
+    return react({ state, nowMs, leaseGraceMs, anchors: this.#anchors });
   }
 
   async #obey(): Promise<boolean> {
@@ -110,11 +116,17 @@ export class Simulation {
     return before !== (await this.log.lastSequence());
   }
 
-  /** Settles, and lets time pass to whatever is waited for, until nothing is. */
+  /** Settles, and lets time pass to whatever a command under way waits for, until none is. */
   async runOut(): Promise<void> {
-    for (let untilMs = await this.settle(); Number.isFinite(untilMs); untilMs = await this.settle()) {
+    for (let untilMs = await this.settle(); this.state.ops.size > 0; untilMs = await this.settle()) {
       this.nowMs = Math.max(this.nowMs, untilMs);
     }
+  }
+
+  /** Lets time pass up to the end of the lease of what is open, and settles. */
+  async outlive(): Promise<void> {
+    this.nowMs = Math.max(this.nowMs, this.state.open?.leaseUntilMs ?? 0);
+    await this.runOut();
   }
 
   /** One command, settled. */
@@ -177,10 +189,10 @@ export class Simulation {
     return events.filter(({ event }) => event.type !== "coordinator.started");
   }
 
-  /** The types of what was decided after `sequence`, with the operation of each ask. */
+  /** The types of what was decided after `sequence`, with the operation of each ask; that leases move goes without saying. */
   async story(after = 0): Promise<readonly string[]> {
     return (await this.control())
-      .filter(({ sequence }) => sequence > after)
+      .filter(({ sequence, event }) => sequence > after && event.type !== "lease.moved")
       .map(({ event }) => {
         if (event.type !== "participants.asked") return event.type;
         return `${event.data.operation} ${event.data.roles.join("+")}`;

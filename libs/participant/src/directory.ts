@@ -26,7 +26,8 @@ export class Directory {
 
   apply({ event }: Recorded<ControlEvent>): void {
     if (event.type === "participant.joined") this.#joined(event.data);
-    if (event.type === "participant.left") this.#members.delete(keyOf(event.data));
+    if (event.type === "participant.left" || event.type === "participant.removed")
+      this.#members.delete(keyOf(event.data));
   }
 
   /** Everything it holds, as plain values. */

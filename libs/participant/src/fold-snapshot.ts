@@ -13,7 +13,7 @@ import * as z from "zod";
 import type { SavedDirectory } from "./directory.ts";
 
 /** Changed with every change of what a fold makes of the same events. */
-const foldVersion = 2;
+const foldVersion = 3;
 export const snapshotVersion = `${schemaVersion}.${foldVersion}.${process.versions.v8}`;
 
 export interface FoldSnapshot<State> {

@@ -7,7 +7,7 @@
  *    holds is what a replay of the stream gives.
  * 3. Between its `captured` answer and the cut it appends nothing; after the cut the captured sessions wait (L4).
  */
-import type { ParticipantGate } from "@holdpoint/checkpoint";
+import { leaseEndOf, type ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Recorded, StoredMessage, Tail } from "@holdpoint/eventsourcing";
 import type { Episode } from "@holdpoint/schemas";
@@ -16,6 +16,7 @@ import { Admission } from "./admission.ts";
 import { Contents } from "./contents.ts";
 import type { Directory } from "./directory.ts";
 import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
+import { LeaseWatch } from "./lease-watch.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Obedience } from "./obedience.ts";
 import { type OwnSubjects, ownSubjects, ProcessFold } from "./process-fold.ts";
@@ -44,6 +45,7 @@ export class Participant<State, Own extends SessionEvent> {
   readonly #obedience: Obedience<State, Own>;
   readonly #fold: ProcessFold<State, Own>;
   readonly #refusals: Refusals;
+  readonly #leaseWatch: LeaseWatch;
   #hooks: RoleHooks<State, Own> = {};
   #writer: LogWriter<LogEvent<Own>> | undefined;
   #queue: Promise<void> = Promise.resolve();
@@ -65,6 +67,10 @@ export class Participant<State, Own extends SessionEvent> {
     this.calls = new RpcClient(options.messenger, options.run, this.directory);
     this.#pace = new Pace(this, (events) => this.#own.record(events));
     this.#obedience = new Obedience(this);
+    this.#leaseWatch = new LeaseWatch(
+      () => this.clock.nowMs(),
+      (checkpointId) => this.#expire(checkpointId),
+    );
     this.#refusals = new Refusals(
       () => this.clock.nowMs(),
       (data) => {
@@ -133,6 +139,7 @@ export class Participant<State, Own extends SessionEvent> {
     });
     await this.#server.start();
     this.#obedience.look();
+    this.#leaseWatch.look(this.gate);
   }
 
   /** Says goodbye: it is not expected any more. */
@@ -145,6 +152,7 @@ export class Participant<State, Own extends SessionEvent> {
   /** Stops without a goodbye: it stays expected, and its successor goes on. */
   async stop(): Promise<void> {
     this.#stopped = true;
+    this.#leaseWatch.stop();
     this.#server?.stop();
     await this.#tail?.stop();
   }
@@ -281,11 +289,22 @@ export class Participant<State, Own extends SessionEvent> {
     }
   }
 
+  /** Nobody has ended the hold in time: this process ends it for itself, and says so (L10). */
+  async #expire(checkpointId: string): Promise<void> {
+    try {
+      await this.#own.record([{ type: "lease.expired", data: { checkpointId } }], { urgent: true });
+      this.#obedience.look();
+    } catch (error) {
+      this.options.trouble(`the lease of ${checkpointId} ran out, and that was not recorded`, error);
+    }
+  }
+
   #gateChanged(before: ParticipantGate, next: ParticipantGate): void {
     if (before.fixed !== undefined && next.fixed === undefined) {
       if (next.cut === undefined) this.letGo();
       else this.#own.thaw();
     }
+    if (leaseEndOf(before) !== leaseEndOf(next) && this.#server !== undefined) this.#leaseWatch.look(next);
     if (before.closed?.checkpointId === next.closed?.checkpointId) return;
     this.#pace.letGo();
     this.admission.open();

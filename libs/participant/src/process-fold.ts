@@ -3,7 +3,14 @@
  *
  * The same fold rebuilds it after a crash, with or without a snapshot to begin with (L14).
  */
-import { answered, evolveGate, type GivenAnswer, initialGate, type ParticipantGate } from "@holdpoint/checkpoint";
+import {
+  answered,
+  evolveGate,
+  type GivenAnswer,
+  initialGate,
+  leaseExpired,
+  type ParticipantGate,
+} from "@holdpoint/checkpoint";
 import { decodeEvents, eventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
 import { ControlEvent, controlSubject, logSubject, resultSubject } from "@holdpoint/schemas";
 import { type SessionEvent, SessionFold } from "@holdpoint/session";
@@ -97,6 +104,7 @@ export class ProcessFold<State, Own extends SessionEvent> {
   apply(recorded: Recorded<LogEvent<Own>>): void {
     this.sessions.apply(recorded);
     const { type, data } = recorded.event;
+    if (type === "lease.expired") this.#setGate(leaseExpired(this.#gate, checkpointOf(data)));
     if (type === "participant.answered") this.#setGate(answered(this.#gate, answerOf(data)));
     if (type !== "participant.reconnected" && type !== "participant.announced") return;
     const fromMs = lastAtOf(data);
@@ -135,6 +143,10 @@ export class ProcessFold<State, Own extends SessionEvent> {
 
 function answerOf(data: { readonly asked?: unknown; readonly problem?: unknown }): GivenAnswer {
   return { asked: typeof data.asked === "number" ? data.asked : 0, problem: data.problem };
+}
+
+function checkpointOf(data: { readonly checkpointId?: unknown }): string {
+  return typeof data.checkpointId === "string" ? data.checkpointId : "";
 }
 
 /** undefined: it was the first life. */

@@ -4,6 +4,7 @@ import {
   type Ask,
   evolveGate,
   initialGate,
+  leaseExpired,
   obligationsOf,
   type ParticipantGate,
 } from "@holdpoint/checkpoint";
@@ -100,6 +101,16 @@ export class SimulatedProcess {
     this.dead = true;
   }
 
+  /** Its own clock says that the lease of what is open here is over; false where nothing is, or it cannot say so. */
+  async expire(): Promise<boolean> {
+    const { closed } = this.gate;
+    if (this.dead || this.fenced || closed === undefined) return false;
+    const { checkpointId } = closed;
+    if (!(await this.say({ type: "lease.expired", data: { checkpointId } }))) return false;
+    this.gate = leaseExpired(this.gate, checkpointId);
+    return true;
+  }
+
   async leave(): Promise<void> {
     await this.say({ type: "participant.left", data: {} });
     this.dead = true;
@@ -138,6 +149,7 @@ export class SimulatedProcess {
   }
 
   #heard(event: ParticipantEvent): void {
+    if (event.type === "lease.expired") this.gate = leaseExpired(this.gate, event.data.checkpointId);
     if (event.type === "participant.answered") this.gate = answered(this.gate, event.data);
   }
 

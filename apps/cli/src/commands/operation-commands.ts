@@ -1,5 +1,5 @@
 /** The control operations as commands, by their names in the protocol. */
-import { CheckpointId, type Episode, type Operation, Token } from "@holdpoint/schemas";
+import { CheckpointId, type Episode, type Operation, Role, Token } from "@holdpoint/schemas";
 import { buildCommand, type Command } from "@stricli/core";
 import * as z from "zod";
 import { type CliContext, perform } from "./context.ts";
@@ -150,6 +150,35 @@ const forget = buildCommand<Sending & { readonly rollouts: readonly string[] }, 
   },
 });
 
+interface Removing extends Sending {
+  readonly role: Role;
+  readonly instance: string;
+  readonly worker?: string;
+}
+
+const remove = buildCommand<Removing, [], CliContext>({
+  docs: { brief: "Expect a participant, or one worker of it, no more: it will not come back" },
+  parameters: {
+    flags: {
+      ...sending,
+      role: { kind: "parsed", parse: flags.parserOf(Role), brief: "Its role", placeholder: "role" },
+      instance: { kind: "parsed", parse: flags.parserOf(Token), brief: "Its instance", placeholder: "instance" },
+      worker: {
+        kind: "parsed",
+        parse: flags.parserOf(Token),
+        optional: true,
+        brief: "One worker of it; absent: all of them",
+        placeholder: "worker",
+      },
+    },
+  },
+  func(options) {
+    const { role, instance, worker } = options;
+    const body = { role, instance, ...(worker !== undefined && { worker }) };
+    return perform(this, options, () => send(this, "remove", options, body));
+  },
+});
+
 interface Releasing extends Sending {
   readonly checkpoint: string;
   readonly kept?: readonly string[];
@@ -191,5 +220,6 @@ export const operationCommands: Readonly<Record<Operation, Built>> = {
   restore,
   retire,
   forget,
+  remove,
   release,
 };
