@@ -157,9 +157,8 @@ function busyProblem({ command, order }: Op, operation: Operation): Problem {
 /** A deadline in seconds instead of milliseconds, of another day, or by a clock that was never set. */
 function farProblem({ atMs }: Queued, { deadlineAt, operation }: Command): Problem | undefined {
   if (deadlineAt === undefined || Math.abs(instantMs(deadlineAt) - atMs) <= maxTimeoutMs) return undefined;
-  const arrived = new Date(atMs).toISOString();
-  const words = `deadlineAt ${deadlineAt} is more than a day from ${arrived}, when ${operation} arrived; give an instant of the next 24 hours`;
-  return asProblem("invalid_request", words);
+  const words = `deadlineAt ${deadlineAt} is more than a day from the arrival of ${operation}; give an instant of the next 24 hours`;
+  return asProblem("invalid_request", words, { arrivedAtMs: atMs });
 }
 
 function lateProblem({ nowMs }: Context, { atMs }: Queued, order: Command): Problem | undefined {

@@ -71,7 +71,7 @@ describe("is refused", () => {
     expectSuccess(await simulation.obeyed("prepare", c1));
     expectFailure(await simulation.obeyed("remove", removal), "invalid_phase");
     expectSuccess(await simulation.obeyed("resume", c1));
-    expectSuccess(await simulation.obeyed("remove", removal));
+    expect(expectSuccess(await simulation.obeyed("remove", removal)).phase).toBe("idle");
   });
 
   test("while a prepare waits for it", async () => {

@@ -299,11 +299,14 @@ export class Participant<State, Own extends SessionEvent> {
     }
   }
 
+  /** What it waited for after a capture is decided: the cut stands, or the capture has failed. */
+  #unfixed({ cut }: ParticipantGate): void {
+    if (cut === undefined) this.letGo();
+    else this.#own.thaw();
+  }
+
   #gateChanged(before: ParticipantGate, next: ParticipantGate): void {
-    if (before.fixed !== undefined && next.fixed === undefined) {
-      if (next.cut === undefined) this.letGo();
-      else this.#own.thaw();
-    }
+    if (before.fixed !== undefined && next.fixed === undefined) this.#unfixed(next);
     if (leaseEndOf(before) !== leaseEndOf(next) && this.#server !== undefined) this.#leaseWatch.look(next);
     if (before.closed?.checkpointId === next.closed?.checkpointId) return;
     this.#pace.letGo();
