@@ -7,7 +7,7 @@
  *    holds is what a replay of the stream gives.
  * 3. Between its `captured` answer and the cut it appends nothing; after the cut the captured sessions wait (L4).
  */
-import { leaseEndOf, type ParticipantGate } from "@holdpoint/checkpoint";
+import type { ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Recorded, StoredMessage, Tail } from "@holdpoint/eventsourcing";
 import type { Episode } from "@holdpoint/schemas";
@@ -139,7 +139,7 @@ export class Participant<State, Own extends SessionEvent> {
     });
     await this.#server.start();
     this.#obedience.look();
-    this.#leaseWatch.look(this.gate);
+    this.#leaseWatch.start(this.gate);
   }
 
   /** Says goodbye: it is not expected any more. */
@@ -307,7 +307,7 @@ export class Participant<State, Own extends SessionEvent> {
 
   #gateChanged(before: ParticipantGate, next: ParticipantGate): void {
     if (before.fixed !== undefined && next.fixed === undefined) this.#unfixed(next);
-    if (leaseEndOf(before) !== leaseEndOf(next) && this.#server !== undefined) this.#leaseWatch.look(next);
+    this.#leaseWatch.look(next);
     if (before.closed?.checkpointId === next.closed?.checkpointId) return;
     this.#pace.letGo();
     this.admission.open();
