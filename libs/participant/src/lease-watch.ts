@@ -11,38 +11,50 @@ export class LeaseWatch {
   readonly #nowMs: () => number;
   readonly #expire: (checkpointId: string) => Promise<unknown>;
   #timer: NodeJS.Timeout | undefined;
+  #isStarted = false;
+  /** What is waited for. */
+  #untilMs: number | undefined;
 
   /**
    * @param nowMs stream time, epoch milliseconds
-   * @param expire says in the log that the lease ran out; called once at a time, and again where it failed
+   * @param expire says in the log that the lease ran out
    */
   constructor(nowMs: () => number, expire: (checkpointId: string) => Promise<unknown>) {
     this.#nowMs = nowMs;
     this.#expire = expire;
   }
 
+  /** From here on it acts: before, its process only reads what was. */
+  start(gate: ParticipantGate): void {
+    this.#isStarted = true;
+    this.look(gate);
+  }
+
   /** Waits for the end of what holds `gate` now, and for nothing else. */
   look(gate: ParticipantGate): void {
-    this.stop();
     const untilMs = leaseEndOf(gate);
-    const { closed } = gate;
-    if (untilMs === undefined || closed === undefined) return;
-    const leftMs = untilMs + patienceMs - this.#nowMs();
-    this.#timer = setTimeout(
-      () => void this.#ring(gate, closed.checkpointId),
-      Math.min(Math.max(0, leftMs), maxTimerMs),
-    );
-    this.#timer.unref();
+    if (!this.#isStarted || untilMs === this.#untilMs) return;
+    this.#untilMs = untilMs;
+    this.#wait(gate.closed?.checkpointId ?? "");
   }
 
   stop(): void {
+    this.#isStarted = false;
     clearTimeout(this.#timer);
   }
 
+  #wait(checkpointId: string): void {
+    clearTimeout(this.#timer);
+    if (this.#untilMs === undefined) return;
+    const leftMs = Math.max(0, this.#untilMs + patienceMs - this.#nowMs());
+    this.#timer = setTimeout(() => void this.#ring(checkpointId), Math.min(leftMs, maxTimerMs));
+    this.#timer.unref();
+  }
+
   /** A timer may ring early, where the clocks drifted: then it is set anew. */
-  async #ring(gate: ParticipantGate, checkpointId: string): Promise<void> {
-    const untilMs = leaseEndOf(gate) ?? 0;
-    if (this.#nowMs() < untilMs + patienceMs) return this.look(gate);
-    await this.#expire(checkpointId);
+  async #ring(checkpointId: string): Promise<void> {
+    if (this.#untilMs === undefined) return;
+    if (this.#nowMs() < this.#untilMs + patienceMs) this.#wait(checkpointId);
+    else await this.#expire(checkpointId);
   }
 }
