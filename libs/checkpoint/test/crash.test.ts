@@ -1,49 +1,8 @@
-import type { Outcome } from "@holdpoint/schemas";
-import { describe, expect, test } from "vitest";
-import { replacements } from "./retired-run.ts";
-import { type Simulation, member, startedRun } from "./simulation.ts";
-
-const c1 = { checkpointId: "c1" };
-
-/** Every operation once, and the ways in which they fail. */
-const script: readonly (readonly [Parameters<Simulation["obeyed"]>[0], object])[] = [
-  ["prepare", c1],
-  ["capture", c1],
-  ["proceed", c1],
-  ["commit", c1],
-  ["resume", c1],
-  ["checkpoint", { checkpointId: "c2" }],
-  ["release", { checkpointId: "c2", kept: ["c1"] }],
-  ["retire", { rollouts: replacements(0) }],
-  ["restore", { checkpointId: "x1", source: "c1" }],
-  ["status", {}],
-  ["resume", { checkpointId: "x1" }],
-  ["retire", { rollouts: replacements(1) }],
-  ["release", { checkpointId: "x1", kept: [] }],
-  ["forget", { rollouts: ["r1", "r2"] }],
-  ["prepare", c1],
-];
-
-async function played(simulation: Simulation): Promise<{ outcomes: Outcome[]; story: readonly string[] }> {
-  const outcomes: Outcome[] = [];
-  for (const [operation, body] of script) outcomes.push(await simulation.obeyed(operation, body));
-  return { outcomes, story: await simulation.story() };
-}
-
-/** What does not depend on sequences, which every coordinator's start shifts. */
-function told(outcomes: readonly Outcome[]): unknown[] {
-  return outcomes.map((outcome) => {
-    const words = outcome.ok ? "" : `${outcome.problem.code}: ${outcome.problem.message}`;
-    const { receipt, continued, restorable, failures } = outcome.result ?? {};
-    const said = { phase: outcome.result?.phase, receipt, continued, restorable };
-    return {
-      ok: outcome.ok,
-      words: words.replaceAll(/\d+/g, "n"),
-      ...said,
-      failures: failures?.map(({ role }) => role),
-    };
-  });
-}
+/** The crash matrix of the coordinator: it is killed at every point of a run in which every operation happens. */
+import { operations } from "@holdpoint/schemas";
+import { expect, test } from "vitest";
+import { type Ended, played, scenario, scenarioRun } from "./crash-scenario.ts";
+import { member, type Simulation } from "./simulation.ts";
 
 type Trouble = (simulation: Simulation) => void;
 
@@ -52,49 +11,69 @@ function failing() {
 }
 
 /** What goes wrong beside, and at every how many-th append the coordinator is killed. */
-const troubles: [string, number, Trouble][] = [
+const troubles: readonly (readonly [string, number, Trouble])[] = [
   ["everybody does what is asked", 1, () => {}],
   [
     "the model is silent at every commit and resume",
-    3,
+    5,
     (simulation) => {
       member(simulation, "model").behaviour = { commit: () => undefined, resume: () => undefined };
     },
   ],
   [
     "the agent fails every capture and restore",
-    3,
+    5,
     (simulation) => {
       member(simulation, "agent").behaviour = { capture: failing, restore: failing };
     },
   ],
 ];
 
-describe("[L11] a coordinator that is killed after any of its appends is followed by one that ends everything the same", () => {
-  test.each(troubles)("%s", async (_what, stride, trouble) => {
-    const undisturbed = await startedRun();
-    trouble(undisturbed);
-    undisturbed.appends = 0;
-    const expected = await played(undisturbed);
-    expect(undisturbed.appends).toBeGreaterThan(40);
-    for (let at = 1; at <= undisturbed.appends; at += stride) {
-      const simulation = await startedRun();
-      trouble(simulation);
-      simulation.appends = 0;
-      simulation.killAfter = (appends) => appends === at;
-      const { outcomes, story } = await played(simulation);
-      expect(told(outcomes)).toEqual(told(expected.outcomes));
-      expect(story).toEqual(expected.story);
-    }
-  });
+/** A run in which `trouble` and whatever `kill` arranges happen. */
+async function endOf(trouble: Trouble, kill: (simulation: Simulation) => void = () => {}): Promise<Ended> {
+  const simulation = await scenarioRun();
+  trouble(simulation);
+  kill(simulation);
+  return played(simulation);
+}
 
-  test("also where each of them decides once, and dies", async () => {
-    const undisturbed = await startedRun();
+test("the scenario contains every operation", () => {
+  const named = scenario.flatMap((step) => ("until" in step ? [] : [step[0]]));
+  expect([...new Set(named)].toSorted()).toEqual([...operations].toSorted());
+});
+
+test.each(troubles)(
+  "[L1] [L11] killed before or after any append, or before any reply, it is followed by one that ends everything the same: %s",
+  async (what, stride, trouble) => {
+    const undisturbed = await scenarioRun();
+    trouble(undisturbed);
     const expected = await played(undisturbed);
-    const simulation = await startedRun();
-    simulation.killAfter = () => true;
-    const { outcomes, story } = await played(simulation);
-    expect(told(outcomes)).toEqual(told(expected.outcomes));
-    expect(story).toEqual(expected.story);
-  });
+    const { appends } = undisturbed;
+    expect(appends).toBeGreaterThan(60);
+    let points = 0;
+    for (let at = 1; at <= appends; at += stride) {
+      const before = await endOf(trouble, (simulation) => (simulation.killBefore = (append) => append === at));
+      expect(before, `killed before append ${at}`).toEqual(expected);
+      const after = await endOf(trouble, (simulation) => (simulation.killAfter = (append) => append === at));
+      expect(after, `killed after append ${at}`).toEqual(expected);
+      points += 2;
+    }
+    for (let at = 1; at <= expected.answers.length; at += stride) {
+      const simulation = await scenarioRun();
+      trouble(simulation);
+      const told = await played(simulation, async (reply) => (reply === at ? simulation.takeOver() : undefined));
+      expect(told, `killed before reply ${at}`).toEqual(expected);
+      points += 1;
+    }
+    process.stdout.write(`crash matrix, ${what}: the coordinator was killed at ${points} points\n`);
+  },
+);
+
+test("[L11] where each of them decides once, and dies, everything ends the same", async () => {
+  const expected = await endOf(() => {});
+  const often = await endOf(
+    () => {},
+    (simulation) => (simulation.killAfter = () => true),
+  );
+  expect(often).toEqual(expected);
 });

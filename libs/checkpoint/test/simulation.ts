@@ -11,6 +11,7 @@ import {
 } from "@holdpoint/checkpoint";
 import {
   decodeEvents,
+  type Draft,
   encodeEvents,
   eventSchema,
   MemoryLog,
@@ -34,9 +35,13 @@ export class Simulation {
   readonly processes: SimulatedProcess[] = [];
   /** Called after each append of the coordinator with how many there were; true: it is killed there. */
   killAfter: (appends: number) => boolean = () => false;
+  /** Called before each append with its number; true: another takes over first, and this one tries all the same. */
+  killBefore: (append: number) => boolean = () => false;
   /** Called when a decision to append was made, before it is tried. */
   beforeAppend: (decision: Extract<Decision, { kind: "append" }>) => Promise<void> = async () => {};
   appends = 0;
+  /** Whether a process that was killed is started again at once. */
+  revives = false;
   #incarnation = 0;
   #number = 0;
   #anchors = new Map<number, string | undefined>();
@@ -112,7 +117,10 @@ export class Simulation {
 
   async #obey(): Promise<boolean> {
     const before = await this.log.lastSequence();
-    for (const process of this.processes) await process.obey();
+    for (const process of this.processes) {
+      await process.obey();
+      if (process.dead && this.revives) await process.start();
+    }
     return before !== (await this.log.lastSequence());
   }
 
@@ -152,12 +160,20 @@ export class Simulation {
     this.#number += 1;
     const drafts = draftsOf(this.state, decision.messages, { incarnation: this.incarnation, number: this.#number });
     await this.beforeAppend(decision);
+    if (this.killBefore(this.appends + 1)) return this.#zombie(drafts);
     await this.log.appendBatch(drafts);
     this.#anchors.clear();
     this.appends += 1;
     await this.#fold();
     if (!isLeader(this.state, this.incarnation)) throw new Error("not the leader any more");
     if (this.killAfter(this.appends)) await this.takeOver();
+  }
+
+  /** Another leads when this one comes to write: nothing of it may be stored. */
+  async #zombie(drafts: readonly Draft[]): Promise<void> {
+    this.appends += 1;
+    await this.takeOver();
+    if ((await this.log.appendBatch(drafts)).stored) throw new Error("a coordinator that was followed could write");
   }
 
   async #fold(): Promise<void> {

@@ -71,6 +71,9 @@ export class SimulatedProcess {
   sessions: SimulatedSession[] = [];
   restarts: Episode[] = [];
   behaviour: Partial<Record<Ask["operation"], SimulatedBehaviour>> = {};
+  /** Called before and after each append with its number, over all lives; true: the process is killed there. */
+  killedAt: (moment: "before" | "after", append: number) => boolean = () => false;
+  appends = 0;
   /** Every ask that was obeyed, in order. */
   readonly obeyed: Ask[] = [];
   #number = 0;
@@ -129,13 +132,21 @@ export class SimulatedProcess {
 
   async #append(subject: string, events: readonly Event[]): Promise<boolean> {
     this.#number += 1;
+    this.appends += 1;
+    if (this.#dies("before")) return false;
     const incarnation = `${this.options.instance}-${this.incarnation}`;
     const messageId = `${this.subject}-${this.incarnation}-${this.#number}`;
     const expected = { subject: this.subject, sequence: this.end };
     const done = await this.#log.append({ subject, messageId, expected, ...encodeEvents(incarnation, events) });
     if (!done.stored) this.fenced = true;
     else if (subject === this.subject) this.end = done.sequence;
-    return done.stored;
+    return !this.#dies("after") && done.stored;
+  }
+
+  #dies(moment: "before" | "after"): boolean {
+    const dies = this.killedAt(moment, this.appends);
+    if (dies) this.dead = true;
+    return dies;
   }
 
   /** Folds what control says. */
@@ -162,6 +173,7 @@ export class SimulatedProcess {
       const { operation, checkpointId } = ask;
       const data = { asked: sequence, operation, checkpointId, ...reply };
       if (operation === "capture" && reply.problem === undefined) await this.#capture(ask);
+      if (this.dead) return true;
       this.obeyed.push(ask);
       if (await this.say({ type: "participant.answered", data })) this.#heard({ type: "participant.answered", data });
       return true;
