@@ -35,6 +35,10 @@ export type Asked = z.infer<typeof Asked>;
 export const Assignment = z.object({ rollout: Token, from: z.int().nonnegative(), to: z.int().positive() });
 export type Assignment = z.infer<typeof Assignment>;
 
+/** In a restore, `worker` takes over what `of` held, a worker of the same instance that is not there any more. */
+export const Adoption = z.object({ ...ParticipantId.shape, worker: Token, of: Token });
+export type Adoption = z.infer<typeof Adoption>;
+
 /** What one process of a participant held at the cut, as the checkpoint names it. */
 export const Holding = z.object({
   ...ParticipantId.shape,
@@ -50,6 +54,8 @@ export type Holding = z.infer<typeof Holding>;
 export const ReceiptEntry = z.object({
   ...ParticipantId.shape,
   worker: Token,
+  /** The worker that went on with it, where this one is not there any more. */
+  adoptedBy: Token.optional(),
   expected: Digest.nullable(),
   found: Digest.nullable(),
   continued: z.array(Episode),
@@ -62,6 +68,8 @@ export type ReceiptEntry = z.infer<typeof ReceiptEntry>;
 
 export const ControlEvent = z.discriminatedUnion("type", [
   event("coordinator.started", { incarnation: Token, promise: StreamPromise }),
+  /** It leads no more, of its own accord: whoever stands by takes over at once. */
+  event("coordinator.stopped", { incarnation: Token }),
   /** The deadline of a command passed with answers outstanding; with `asked`, only the share of it that this ask had. */
   event("deadline.passed", { command, asked: z.int().positive().optional() }),
   /** Will be obeyed; ends with its outcome. `joins`: the same command is being obeyed already, and its outcome serves both. */
@@ -100,6 +108,7 @@ export const ControlEvent = z.discriminatedUnion("type", [
     source: CheckpointId.optional(),
     cut: Cut.optional(),
     assignments: z.array(Assignment).optional(),
+    adoptions: z.array(Adoption).optional(),
     /** retire: the marks; forget: `attempt` is ignored. */
     rollouts: z.array(Episode).optional(),
     /** release: what stays restorable. */
@@ -149,7 +158,14 @@ export const ControlEvent = z.discriminatedUnion("type", [
   /** Every participant was asked to resume, and answered or ran out of time: nothing of this id is closed any more. */
   event("resume.ended", { command: command.nullable(), checkpointId }),
 
-  event("restore.started", { command, checkpointId, source: CheckpointId, cut: Cut, assignments: z.array(Assignment) }),
+  event("restore.started", {
+    command,
+    checkpointId,
+    source: CheckpointId,
+    cut: Cut,
+    assignments: z.array(Assignment),
+    adoptions: z.array(Adoption).optional(),
+  }),
   event("restore.installed", { command, checkpointId, source: CheckpointId, receipt: z.array(ReceiptEntry) }),
   event("restore.failed", { command, checkpointId, source: CheckpointId, problem: Problem }),
 

@@ -1,7 +1,7 @@
 /** What a participant says to the control plane: announcements and answers, on its log subject. */
 import { errorCodes } from "@holdpoint/errors";
 import * as z from "zod";
-import { CheckpointId, Digest, Episode } from "./ids.ts";
+import { CheckpointId, Digest, Episode, Token } from "./ids.ts";
 import { event } from "./event.ts";
 
 /** How a participant's sessions outlive it: exported, routed only, or not at all. */
@@ -62,6 +62,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
     sessions: z.int().nonnegative().optional(),
     /** restore */
     installed: z.array(Episode).optional(),
+    /** restore: over all sessions that each worker held which this one took over. */
+    adopted: z.array(z.object({ worker: Token, digest: Digest })).optional(),
   }),
   /**
    * One session's state is fixed at this point. Precedes the answer to a capture. `asked`: the ask that it obeys, where a later
@@ -82,6 +84,8 @@ export const ParticipantEvent = z.discriminatedUnion("type", [
     /** The restore's own id. */
     checkpointId: CheckpointId,
     digest: Digest,
+    /** The worker of the same instance that held it, where that was another one. */
+    worker: Token.optional(),
   }),
   /** The session cannot be captured: it is never waited for, parked or exported. */
   event("session.restart_marked", { ...Episode.shape, why: z.string() }),

@@ -8,11 +8,16 @@ import { SeedTerms } from "./role-events.ts";
 /** Any JSON value: what a workload passes on, and Holdpoint does not look into. */
 export const Json = z.json();
 
-/** The instance that is meant: it answers also when it holds no such session. Absent: whoever holds it. */
-const to = Token.optional();
+const addressed = {
+  /** The instance that is meant: it answers also when it holds no such session. Absent: whoever holds it. */
+  to: Token.optional(),
+  /** The worker that is meant, where it asks its siblings; everybody else leaves it out. */
+  worker: Token.optional(),
+};
 
 /** To the environment: dispatch of a rollout. Answered once `episode.opened` is in the log; the same again is harmless. */
 export const RunRequest = z.strictObject({
+  ...addressed,
   ...Episode.shape,
   task: Json,
   agent: Token,
@@ -26,7 +31,7 @@ export type RunRequest = z.infer<typeof RunRequest>;
 export const RunReply = z.object({});
 
 /** To the agent and the resources server: a session for an episode. */
-export const SeedRequest = z.strictObject({ to, ...Episode.shape, sessionId: Token, seed: Json });
+export const SeedRequest = z.strictObject({ ...addressed, ...Episode.shape, sessionId: Token, seed: Json });
 export type SeedRequest = z.infer<typeof SeedRequest>;
 
 export const SeedReply = z.object({
@@ -36,7 +41,7 @@ export const SeedReply = z.object({
 });
 export type SeedReply = z.infer<typeof SeedReply>;
 
-export const ActivateRequest = z.strictObject({ to, policyVersion: z.int().nonnegative() });
+export const ActivateRequest = z.strictObject({ ...addressed, policyVersion: z.int().nonnegative() });
 
 /** `running`: ask again; nothing is lost by it. */
 export const ActivateReply = z.discriminatedUnion("status", [
@@ -45,7 +50,7 @@ export const ActivateReply = z.discriminatedUnion("status", [
 ]);
 
 export const ToolRequest = z.strictObject({
-  to,
+  ...addressed,
   turn: z.int().nonnegative(),
   index: z.int().nonnegative(),
   name: z.string(),
@@ -54,11 +59,15 @@ export const ToolRequest = z.strictObject({
 export type ToolRequest = z.infer<typeof ToolRequest>;
 export const ToolReply = z.object({ result: Content });
 
-export const CloseRequest = z.strictObject({ to });
+export const CloseRequest = z.strictObject({ ...addressed });
 export const CloseReply = z.object({});
 
-export const VerifyRequest = z.strictObject({ to });
+export const VerifyRequest = z.strictObject({ ...addressed });
 export const VerifyReply = z.object({ verdict: Content });
+
+/** Whether a worker holds the session, or is making it: what workers of one instance ask each other. */
+export const HolderRequest = z.strictObject({ ...addressed });
+export const HolderReply = z.object({ holds: z.boolean() });
 
 /** Every rpc reply: the method's own, or a problem. */
 export const RpcReply = z.discriminatedUnion("ok", [
@@ -67,15 +76,19 @@ export const RpcReply = z.discriminatedUnion("ok", [
 ]);
 export type RpcReply = z.infer<typeof RpcReply>;
 
+const holder = { request: HolderRequest, reply: HolderReply };
+
 /** The methods of each role: what is asked, and what the reply's `data` is. */
 export const rpcMethods = {
-  environment: { seed: { request: RunRequest, reply: RunReply } },
+  environment: { holder, seed: { request: RunRequest, reply: RunReply } },
   agent: {
+    holder,
     seed: { request: SeedRequest, reply: SeedReply },
     activate: { request: ActivateRequest, reply: ActivateReply },
     close: { request: CloseRequest, reply: CloseReply },
   },
   resources: {
+    holder,
     seed: { request: SeedRequest, reply: SeedReply },
     tool: { request: ToolRequest, reply: ToolReply },
     close: { request: CloseRequest, reply: CloseReply },

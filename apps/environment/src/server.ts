@@ -51,6 +51,7 @@ export class EnvironmentServer {
     const known = this.#participant.sessions.get(episode);
     const task = await this.#participant.contents.write(JSON.stringify(request.task));
     if (known !== undefined && known.state.task.digest !== task.digest) throw otherTask(episode);
+    if (known === undefined && this.#participant.sessions.hasEnded(episode)) return {};
     if (known?.claimed !== true) {
       this.#refuseBeside(episode);
       const { agent, resources, budgetMs, policyVersion } = request;

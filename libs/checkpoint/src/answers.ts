@@ -23,9 +23,30 @@ export function answerGiven(
 }
 
 function answer(data: DataOfAnswer, sequence: number, captured: readonly CapturedSession[]): Answer {
-  const { problem, blockers = [], restarts = [], continued = [], digest, sessions = 0, installed = [] } = data;
+  const {
+    problem,
+    blockers = [],
+    restarts = [],
+    continued = [],
+    digest,
+    sessions = 0,
+    installed = [],
+    adopted = [],
+  } = data;
   const blockerCount = Math.max(data.blockerCount ?? 0, blockers.length);
-  return { sequence, problem, blockers, blockerCount, restarts, continued, digest, sessions, installed, captured };
+  return {
+    sequence,
+    problem,
+    blockers,
+    blockerCount,
+    restarts,
+    continued,
+    digest,
+    sessions,
+    installed,
+    adopted,
+    captured,
+  };
 }
 
 /** The sessions that the answer counts: the last ones captured before it. Earlier ones belong to an ask that was superseded. */

@@ -9,10 +9,15 @@ function moved(state: CoordinatorState, type: PhaseMove, id: string, change: (op
   return { ...state, phase: nextPhase(state.phase, type), open: change(state.open) };
 }
 
-function opened(state: CoordinatorState, { checkpointId, kind }: DataOf<"checkpoint.opened">): CoordinatorState {
+function opened(
+  state: CoordinatorState,
+  { checkpointId, kind }: DataOf<"checkpoint.opened">,
+  { timeMs: openedAtMs }: Place,
+): CoordinatorState {
   const open: Open = {
     checkpointId,
     kind,
+    openedAtMs,
     prepared: undefined,
     stalled: undefined,
     captured: undefined,
@@ -74,9 +79,9 @@ export const checkpointHandlers: Handlers<CoordinatorState> = {
     state.open?.checkpointId === checkpointId
       ? { ...state, open: { ...state.open, leaseUntilMs: timeMs + leaseMs } }
       : state,
-  "restore.started": (state, { checkpointId, source, assignments }) =>
+  "restore.started": (state, { checkpointId, source, assignments, adoptions = [] }) =>
     state.open?.checkpointId === checkpointId
-      ? { ...state, open: { ...state.open, restore: { source, assignments } } }
+      ? { ...state, open: { ...state.open, restore: { source, assignments, adoptions } } }
       : state,
   "restore.installed": (state, { checkpointId }) => moved(state, "restore.installed", checkpointId, (open) => open),
   "checkpoint.releasing": (state, { dropped }) => {

@@ -29,7 +29,7 @@ export function receiptOf(state: CoordinatorState, op: Op): ReceiptEntry[] {
   const answers = answersByProcess(state, op);
   const leftOut = [...notAsked(state, op), ...nowhere(state, op), ...notHeld(state, op)];
   const count = [...answers.values()].reduce((sum, { installed }) => sum + installed.length, 0);
-  return expectedOf(state).map((process) => {
+  const own = expectedOf(state).map((process): ReceiptEntry => {
     const { role, instance, worker, key } = process;
     const answer = answers.get(key);
     const expected = expectedDigest(state, op, process);
@@ -38,6 +38,18 @@ export function receiptOf(state: CoordinatorState, op: Op): ReceiptEntry[] {
     const continued = [...(answer?.installed ?? [])];
     if (count <= maxNamedContinued || role === "environment") return { ...digests, continued, leftOut };
     return { ...digests, continued: [], continuedCount: continued.length, leftOut: [] };
+  });
+  return [...own, ...adopted(state, op, answers)];
+}
+
+/** What workers held that are not there any more, as those found it who took it over; their own entries name what goes on. */
+function adopted(state: CoordinatorState, op: Op, answers: ReadonlyMap<string, Answer>): ReceiptEntry[] {
+  const nothing = { continued: [], restarted: [], leftOut: [] };
+  return (restoreOf(state, op)?.adoptions ?? []).map(({ role, instance, worker: adoptedBy, of: worker }) => {
+    const answer = answers.get(processKey({ role, instance, worker: adoptedBy }));
+    const found = answer?.adopted.find((taken) => taken.worker === worker)?.digest ?? null;
+    const expected = expectedDigest(state, op, { key: processKey({ role, instance, worker }) });
+    return { role, instance, worker, adoptedBy, expected, found, ...nothing };
   });
 }
 
@@ -82,7 +94,7 @@ function notHeld(state: CoordinatorState, { order, ...op }: Op): ReceiptEntry["l
     .map((rollout) => ({ rollout, attempt: 0, why: "not in the checkpoint" }));
 }
 
-function expectedDigest(state: CoordinatorState, op: Op, { key }: Process): string | null {
+function expectedDigest(state: CoordinatorState, op: Op, { key }: Pick<Process, "key">): string | null {
   const holding = sourceOf(state, op)?.holdings.find((other) => processKey(other) === key);
   return holding?.digest ?? null;
 }

@@ -4,6 +4,7 @@
  * and everybody serves again.
  */
 import { type Assignment, type ControlEvent, logSubject, type Problem, type Result } from "@holdpoint/schemas";
+import { adoptionsOf, lostIn } from "./adoption.ts";
 import { ask, codeOf, everyone, inWords, type Plan, progress } from "./asks.ts";
 import { naming } from "./capture.ts";
 import {
@@ -58,12 +59,12 @@ function doubtOf(state: CoordinatorState, order: Order, source: Restorable): Pro
     const words = `${naming(live)} can still run; retire them first, then restore`;
     return asProblem("invalid_phase", words, { count: live.length });
   }
-  const away = source.holdings.filter((holding) => holding.sessions > 0 && !isHere(state, processKey(holding)));
+  const away = lostIn(state, source);
   if (away.length === 0) return undefined;
   const names = away.map((holding) => `${processKey(holding)} (${holding.sessions} sessions)`).join(", ");
   return asProblem(
     "invalid_checkpoint_state",
-    `${names} held sessions of ${source.checkpointId} and is not here: start it first`,
+    `${names} held sessions of ${source.checkpointId}, and no worker of that instance is here: start it first`,
   );
 }
 
@@ -76,10 +77,6 @@ function liveIn(state: CoordinatorState, order: Order, source: Restorable) {
   return assignmentsOf(state, order, source).flatMap(({ rollout }) =>
     rolloutOf(state, rollout).live.map((attempt) => ({ rollout, attempt })),
   );
-}
-
-function isHere({ processes }: CoordinatorState, key: string): boolean {
-  return processes.get(key)?.expected === true;
 }
 
 function assignmentsOf(state: CoordinatorState, { scope }: Order, source: Restorable): Assignment[] {
@@ -99,7 +96,13 @@ function opened(order: Order, context: Context, { queued, source }: Admitted): D
   const { sequence: command, atMs } = queued;
   const deadlineAtMs = deadlineOf(order, atMs);
   const assignments = assignmentsOf(context.state, order, source);
-  const named = { source: source.checkpointId, cut: source.cut, assignments };
+  const adoptions = adoptionsOf(context.state, source);
+  const named = {
+    source: source.checkpointId,
+    cut: source.cut,
+    assignments,
+    ...(adoptions.length > 0 && { adoptions }),
+  };
   const events: ControlEvent[] = [
     { type: "command.accepted", data: { command } },
     { type: "checkpoint.opened", data: { command, checkpointId, kind: "restore", deadlineAtMs } },

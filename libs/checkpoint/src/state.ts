@@ -5,6 +5,7 @@
  * do, and the fold changes them in place. So a state belongs to its fold; keep no older one.
  */
 import type {
+  Adoption,
   Asked,
   Assignment,
   Blocker,
@@ -23,6 +24,7 @@ import type {
   StreamPromise,
 } from "@holdpoint/schemas";
 import type { ReadCommand } from "./input.ts";
+import type { RemoteSpan } from "./traceparent.ts";
 
 /** One process of a participant, by its announcements. Never dropped: a restore fences also those that left (L8). */
 export interface Process {
@@ -63,6 +65,7 @@ export interface Answer {
   readonly digest: string | undefined;
   readonly sessions: number;
   readonly installed: readonly Episode[];
+  readonly adopted: readonly { readonly worker: string; readonly digest: string }[];
   readonly captured: readonly CapturedSession[];
 }
 
@@ -88,6 +91,10 @@ export interface Op {
   /** The command that it joined: the outcome of that one serves both. */
   readonly joins: number | undefined;
   readonly joinedOutcome: Outcome | undefined;
+  /** When the command arrived. */
+  readonly atMs: number;
+  /** The span of whoever sent it, where it named one. */
+  readonly sender: RemoteSpan | undefined;
   readonly deadlineAtMs: number;
   readonly timedOut: boolean;
   /** It has failed already, and only cleans up. */
@@ -101,6 +108,7 @@ export interface Op {
 export interface Queued extends ReadCommand {
   readonly sequence: number;
   readonly atMs: number;
+  readonly sender?: RemoteSpan | undefined;
 }
 
 /** The cut that stands. */
@@ -117,6 +125,7 @@ export interface Captured {
 export interface Open {
   readonly checkpointId: string;
   readonly kind: "checkpoint" | "restore";
+  readonly openedAtMs: number;
   readonly prepared:
     | { readonly atMs: number; readonly restarts: readonly Episode[]; readonly continued: readonly Episode[] }
     | undefined;
@@ -129,7 +138,13 @@ export interface Open {
   /** A process serves again since its lease ran out there. */
   readonly expired: boolean;
   readonly restorableAtMs: number | undefined;
-  readonly restore: { readonly source: string; readonly assignments: readonly Assignment[] } | undefined;
+  readonly restore:
+    | {
+        readonly source: string;
+        readonly assignments: readonly Assignment[];
+        readonly adoptions: readonly Adoption[];
+      }
+    | undefined;
   /** The recorded success of each operation on it, until resume. */
   readonly successes: ReadonlyMap<Operation, { readonly key: string; readonly result: Result }>;
 }
@@ -165,7 +180,7 @@ export interface CoordinatorState {
   /** Of the last message folded, and of the last one on `control`. */
   readonly sequence: number;
   readonly controlSequence: number;
-  /** The incarnation that decides. */
+  /** The incarnation that decides; undefined before the first, and after one that stopped of its own accord. */
   readonly leader: string | undefined;
   readonly promise: StreamPromise | undefined;
   readonly phase: Phase;

@@ -47,7 +47,7 @@ describe("a restore is refused, and nothing is touched,", () => {
     await member(simulation, "resources").leave();
     await simulation.settle();
     expect(await refused(simulation, x1, "invalid_checkpoint_state")).toBe(
-      "resources.resources1.0 (2 sessions) held sessions of c1 and is not here: start it first",
+      "resources.resources1.0 (2 sessions) held sessions of c1, and no worker of that instance is here: start it first",
     );
   });
 

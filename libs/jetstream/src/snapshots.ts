@@ -7,7 +7,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import type { SnapshotStore } from "@holdpoint/eventsourcing";
 import { snapshotBucket, snapshotSubject } from "@holdpoint/schemas";
-import { headers } from "nats";
+import { headers, nuid } from "nats";
 import { hash } from "node:crypto";
 import { fetchMessage } from "./append.ts";
 import { type Connection, internals } from "./connection.ts";
@@ -33,7 +33,7 @@ class JetStreamSnapshots implements SnapshotStore {
 
   async save(name: string, bytes: Uint8Array): Promise<void> {
     const count = Math.max(1, Math.ceil(bytes.length / partBytes));
-    const id = `${digestOf(bytes)}-${count}`;
+    const id = `${digestOf(bytes)}-${count}-${nuid.next()}`; // the same snapshot saved again is no repeat of the first time
     for (let part = count - 1; part >= 0; part--) {
       await this.#publish(
         snapshotSubject(this.#run, name, part),

@@ -91,6 +91,13 @@ export class Admission {
     }
   }
 
+  /** Whether a first seed of the episode is in flight. */
+  isSeeding({ rollout, attempt }: Episode): boolean {
+    return [...this.#inFlight].some(
+      ({ firstSeed, episode }) => firstSeed && episode.rollout === rollout && episode.attempt === attempt,
+    );
+  }
+
   /**
    * Returns when no seed, and nothing else that a prepare would wait for, is in flight for episodes that `concerns` names.
    *

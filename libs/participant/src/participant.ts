@@ -16,6 +16,7 @@ import { Admission } from "./admission.ts";
 import { Contents } from "./contents.ts";
 import type { Directory } from "./directory.ts";
 import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
+import { adoptGiven } from "./foreign.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Obedience } from "./obedience.ts";
@@ -26,6 +27,7 @@ import { Pace } from "./pace.ts";
 import { Refusals } from "./refusals.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { RpcServer } from "./rpc-server.ts";
+import { Siblings } from "./siblings.ts";
 import type { StreamClock } from "./stream-clock.ts";
 
 /** At some 250 bytes each they fit a message. */
@@ -123,15 +125,19 @@ export class Participant<State, Own extends SessionEvent> {
   /** Obeys the control subject and answers requests from here on. */
   async serve({ methods, hooks }: Service<State, Own>): Promise<void> {
     this.#hooks = hooks;
-    const { run, instance, messenger, log } = this.options;
+    const { run, instance, worker, messenger, log } = this.options;
     const tailed = { from: this.#announced + 1, subjects: [this.subjects.control] };
     this.#tail = await log.tail(tailed, (message) => this.#deliver(message));
     this.#tail.ended.catch((error: unknown) => this.#failed(error));
+    const { role } = this.spec;
+    const { directory } = this;
     this.#server = new RpcServer({
       messenger,
       run,
-      role: this.spec.role,
+      role,
       instance,
+      worker,
+      siblings: new Siblings({ messenger, run, role, instance, worker, directory }),
       admission: this.admission,
       holds: (episode) => this.sessions.get(episode) !== undefined,
       methods,
@@ -254,8 +260,10 @@ export class Participant<State, Own extends SessionEvent> {
     const { snapshots, log: stream } = this.options;
     const snapshot = snapshots && (await loadSnapshot<State>(snapshots, this.subjects.name, this.#announced));
     if (snapshot !== undefined) this.#fold.load(snapshot);
-    const options = { from: (snapshot?.upTo ?? 0) + 1, upTo: this.#announced, subjects: [control, log, result] };
-    await stream.read(options, (message) => this.#fold.replay(message));
+    const range = { from: (snapshot?.upTo ?? 0) + 1, upTo: this.#announced };
+    const { worker } = this.options;
+    await adoptGiven(this.options, this.spec, { fold: this.sessions, range: { ...range, worker } });
+    await stream.read({ ...range, subjects: [control, log, result] }, (message) => this.#fold.replay(message));
     if (this.#fold.replayed >= snapshotEvery && snapshots)
       await saveSnapshot(snapshots, this.#fold.save(this.#announced));
     await this.#holdAgain();

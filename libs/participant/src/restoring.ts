@@ -1,21 +1,12 @@
 /** The asks to restore, to retire and to release. */
 import type { Ask } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
-import {
-  decodeEvents,
-  type EventSchema,
-  eventSchema,
-  type Recorded,
-  type StoredMessage,
-} from "@holdpoint/eventsourcing";
-import { type Assignment, ControlEvent, type Cut, type Episode, type ParticipantEvent } from "@holdpoint/schemas";
-import { keyOf, moved, type Session, type SessionEvent, SessionFold } from "@holdpoint/session";
-import { loadSnapshot } from "./fold-snapshot.ts";
+import type { Adoption, Assignment, Episode, ParticipantEvent } from "@holdpoint/schemas";
+import { keyOf, moved, type Session, type SessionEvent } from "@holdpoint/session";
+import { positionOf, sessionsAt } from "./foreign.ts";
 import { digestsOf, holdingDigest, sessionDigest } from "./holdings.ts";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
-
-const controlEvents = eventSchema(ControlEvent);
 
 /**
  * Replays the stream up to the cut, and installs what the checkpoint fixed under the new attempts. Nothing of it counts until
@@ -25,38 +16,72 @@ const controlEvents = eventSchema(ControlEvent);
  */
 export async function restore<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
-  { source, cut, assignments = [], checkpointId }: Ask,
+  { source, cut, assignments = [], adoptions = [], checkpointId }: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
   if (source === undefined || cut === undefined || checkpointId === null) {
     throw new HoldpointError("invalid_request", "a restore names its source and its cut");
   }
-  const fixed = await replayed(participant, source, cut);
+  const upTo = positionOf(cut, { source, stream: participant.options.log.stream });
+  const held = await heldAt(participant, { source, upTo, restoreId: checkpointId, adoptions });
   signal.throwIfAborted();
-  const sessions = replacements(fixed, assignments, source);
+  const sessions = held.flatMap(({ worker, fixed }) =>
+    replacements(fixed, assignments, source).map((session) => ({ ...session, worker })),
+  );
   const rebuilt = (await participant.hooks.restore?.(sessions, signal)) ?? [];
   signal.throwIfAborted();
-  const { kind } = participant.spec;
-  const restored = sessions.map((session): ParticipantEvent => {
-    const { rollout, attempt, from } = session;
-    const digest = sessionDigest(kind, session);
-    return {
-      type: "session.restored",
-      data: { rollout, attempt, from: from?.attempt ?? 0, source, checkpointId, digest },
-    };
-  });
+  const restored = sessions.map((session) => restoredEvent(participant, session, { source, checkpointId }));
   if (restored.length > 0) await participant.obey([...restored, ...rebuilt]);
-  const marked = new Set(
-    rebuilt.filter(({ type }) => type === "session.restart_marked").map(({ data }) => nameOf(data)),
-  );
+  return { ...found(participant, held), ...installed(sessions, rebuilt) };
+}
+
+/** What a worker of the instance held: this one's comes first, then what this one takes over. */
+interface Held<State> {
+  readonly worker: string;
+  readonly fixed: readonly Session<State>[];
+}
+
+interface Source {
+  readonly source: string;
+  readonly upTo: number;
+  readonly restoreId: string;
+  readonly adoptions: readonly Adoption[];
+}
+
+/** What `source` fixed of this worker's sessions, and of those that it takes over, from the log alone. */
+async function heldAt<State, Own extends SessionEvent>(
+  { options, spec, sessions }: Participant<State, Own>,
+  { source, upTo, restoreId, adoptions }: Source,
+): Promise<readonly Held<State>[]> {
+  const { worker, instance } = options;
+  const mine = adoptions.filter((one) => one.role === spec.role && one.instance === instance && one.worker === worker);
+  const own = await sessionsAt(options, spec, { worker, upTo });
+  const held: Held<State>[] = [{ worker, fixed: own.fixedBy(source) ?? [] }];
+  for (const { of } of mine) {
+    const fold = await sessionsAt(options, spec, { worker: of, upTo });
+    sessions.adopt(restoreId, of, fold); // what this process says of it from here on is understood
+    held.push({ worker: of, fixed: fold.fixedBy(source) ?? [] });
+  }
+  return held;
+}
+
+/** The digests of what was found, to be compared with what was fixed. */
+function found<State, Own extends SessionEvent>(
+  { spec: { kind } }: Participant<State, Own>,
+  [own, ...others]: readonly Held<State>[],
+): Answer {
+  const fixed = own?.fixed ?? [];
+  const adopted = others.map((held) => ({ worker: held.worker, digest: holdingDigest(digestsOf(kind, held.fixed)) }));
+  const digest = holdingDigest(digestsOf(kind, fixed));
+  return { digest, sessions: fixed.length, ...(adopted.length > 0 && { adopted }) };
+}
+
+function installed(sessions: readonly Episode[], rebuilt: readonly SessionEvent[]): Answer {
+  const marks = rebuilt.filter(({ type }) => type === "session.restart_marked");
+  const marked = new Set(marks.map(({ data }) => nameOf(data)));
   const isMarked = (episode: Episode) => marked.has(keyOf(episode));
   const episodes = sessions.map(({ rollout, attempt }) => ({ rollout, attempt }));
-  return {
-    digest: holdingDigest(digestsOf(kind, fixed)),
-    sessions: fixed.length,
-    installed: episodes.filter((episode) => !isMarked(episode)),
-    restarts: episodes.filter(isMarked),
-  };
+  return { installed: episodes.filter((episode) => !isMarked(episode)), restarts: episodes.filter(isMarked) };
 }
 
 /** The episode that an event of a hook is about. */
@@ -64,39 +89,14 @@ function nameOf({ rollout, attempt }: { readonly rollout?: unknown; readonly att
   return `${String(rollout)}/${String(attempt)}`;
 }
 
-/** What `source` fixed of this process' sessions, from the log alone. */
-async function replayed<State, Own extends SessionEvent>(
-  participant: Participant<State, Own>,
-  source: string,
-  cut: Cut,
-): Promise<readonly Session<State>[]> {
-  const { log, snapshots } = participant.options;
-  const upTo = cut[log.stream];
-  if (upTo === undefined) {
-    throw new HoldpointError("invalid_checkpoint_state", `the cut of ${source} says nothing of stream ${log.stream}`);
-  }
-  const { spec, subjects } = participant;
-  const fold = new SessionFold(spec.kind);
-  const snapshot = snapshots && (await loadSnapshot<State>(snapshots, subjects.name, upTo));
-  if (snapshot !== undefined) fold.load(snapshot.sessions);
-  const options = {
-    from: (snapshot?.upTo ?? 0) + 1,
-    upTo,
-    subjects: [subjects.control, subjects.log, subjects.result],
-  };
-  await log.read(options, (message) => {
-    if (message.subject === subjects.control) {
-      for (const recorded of eventsOf(message, controlEvents)) fold.applyControl(recorded);
-    } else for (const recorded of eventsOf(message, spec.schema)) fold.apply(recorded);
-  });
-  return fold.fixedBy(source) ?? [];
-}
-
-/** @throws HoldpointError `invalid_checkpoint_state` where one of them cannot be read */
-function eventsOf<E>(message: StoredMessage, schema: EventSchema<E>): readonly Recorded<E>[] {
-  const { events, problems } = decodeEvents(message, schema);
-  if (problems.length === 0) return events;
-  throw new HoldpointError("invalid_checkpoint_state", `the log is damaged: ${problems.join("; ")}`);
+function restoredEvent<State, Own extends SessionEvent>(
+  { spec: { kind }, options }: Participant<State, Own>,
+  session: Session<State> & { readonly worker: string },
+  named: { readonly source: string; readonly checkpointId: string },
+): ParticipantEvent {
+  const { rollout, attempt, from, worker } = session;
+  const data = { rollout, attempt, from: from?.attempt ?? 0, digest: sessionDigest(kind, session), ...named };
+  return { type: "session.restored", data: worker === options.worker ? data : { ...data, worker } };
 }
 
 function replacements<State>(

@@ -13,6 +13,7 @@ import {
 import * as z from "zod";
 import type { Admission } from "./admission.ts";
 import type { IncomingRequest, Messenger } from "./messenger.ts";
+import type { Siblings } from "./siblings.ts";
 
 /** What becomes of a request that comes while admission is closed. */
 export type WhileClosed = "held" | "refused" | "through";
@@ -50,6 +51,8 @@ export interface RpcServerOptions {
   readonly role: Role;
   readonly instance: string;
   readonly admission: Admission;
+  readonly worker: string;
+  readonly siblings: Siblings;
   readonly holds: (episode: Episode) => boolean;
   readonly methods: Readonly<Record<string, AnyMethod>>;
   /** A request was refused as malformed. */
@@ -59,7 +62,7 @@ export interface RpcServerOptions {
 /** What the sender can only mend by sending something else. */
 const malformed: ReadonlySet<string> = new Set(["invalid_request", "rollout_id_required"]);
 
-const Addressed = z.looseObject({ to: z.string().optional() });
+const Addressed = z.looseObject({ to: z.string().optional(), worker: z.string().optional() });
 
 export class RpcServer {
   readonly #options: RpcServerOptions;
@@ -96,14 +99,45 @@ export class RpcServer {
     const json = parseJson(data);
     if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
     const { episode, name, isMine } = this.#address(subject, json.value);
+    const isHere = this.#isHere(episode);
+    const { to, worker } = Addressed.catch({}).parse(json.value);
+    if (!this.#isMeant(to ?? (isMine || isHere ? this.#options.instance : undefined), worker)) return undefined;
+    if (worker !== undefined && name === "holder") return { holds: isHere };
+    const known = this.#methodOf(episode, name);
+    if (isHere || worker !== undefined) return this.#perform(episode, known, json.value);
+    return this.#place(episode, known, json.value);
+  }
+
+  #methodOf(episode: Episode, name: string): AnyMethod {
     const known = this.#options.methods[name];
-    const { instance, holds, admission } = this.#options;
-    const { to = isMine || holds(episode) ? instance : undefined } = Addressed.catch({}).parse(json.value);
-    if (to !== instance) return undefined;
     if (known === undefined) throw this.#unknownMethod(name);
-    admission.check(episode);
-    if (known.seeds !== true && !holds(episode)) throw noSession(episode);
-    return this.#admit(episode, known, json.value);
+    this.#options.admission.check(episode);
+    return known;
+  }
+
+  #isMeant(instance: string | undefined, worker: string | undefined): boolean {
+    const own = this.#options;
+    return instance === own.instance && (worker === undefined || worker === own.worker);
+  }
+
+  /** Whether this worker holds the session, or is making it. */
+  #isHere(episode: Episode): boolean {
+    return this.#options.holds(episode) || this.#options.admission.isSeeding(episode);
+  }
+
+  /** @returns the reply of the worker that it was passed on to; undefined where another one answers by itself */
+  async #place(episode: Episode, known: AnyMethod, body: unknown): Promise<object | undefined> {
+    const { siblings } = this.#options;
+    const place = await siblings.place(episode);
+    if (place.type === "elsewhere") return undefined;
+    if (place.type === "here") return this.#perform(episode, known, body);
+    if (known.seeds !== true) throw noSession(episode);
+    return siblings.forward(place.worker, { episode, body: z.looseObject({}).parse(body) });
+  }
+
+  #perform(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
+    if (known.seeds !== true && !this.#options.holds(episode)) throw noSession(episode);
+    return this.#admit(episode, known, body);
   }
 
   /** `isMine`: the subject names this instance. */

@@ -130,6 +130,7 @@ export interface Entry {
   readonly hooks?: RoleHooks<Counter, AgentEvent>;
   readonly methods?: Readonly<Record<string, AnyMethod>>;
   readonly mode?: Mode;
+  readonly worker?: string;
   /** Another way to the log, such as one with faults. */
   readonly log?: EventLog;
 }
@@ -157,13 +158,13 @@ export class Room {
     return agent;
   }
 
-  open({ mode = "exported", log = this.log }: Entry = {}): Promise<Agent> {
+  open({ mode = "exported", log = this.log, worker = "0" }: Entry = {}): Promise<Agent> {
     this.#lives += 1;
     return Participant.open<Counter, AgentEvent>(
       {
         run: "room",
         instance: "main",
-        worker: "0",
+        worker,
         incarnation: `life-${this.#lives}`,
         log,
         blobs: this.blobs,
@@ -200,6 +201,16 @@ export class Room {
     return this.decide(askTo(operation, rest));
   }
 
+  /** What the coordinator repeats of a worker's announcement. */
+  join(worker: string): Promise<number> {
+    const incarnation = `life-${worker}`;
+    const place = { announcedSequence: 1, announcedAtMs: 0, lastAtMs: null };
+    return this.decide({
+      type: "participant.joined",
+      data: { role: "agent", instance: "main", worker, incarnation, mode: "exported", endpoint: null, ...place },
+    });
+  }
+
   /** Asks the agent, and waits for its answer. */
   async obeyed(operation: Ask["operation"], rest: Partial<Ask> = {}): Promise<AnswerData> {
     return this.answerTo(await this.ask(operation, rest));
@@ -219,15 +230,15 @@ export class Room {
   }
 
   /** What the process has said so far. All of it can be read, or this fails. */
-  async said(from = 1): Promise<readonly AgentLogEvent[]> {
-    return (await this.messages(from)).flat();
+  async said(from = 1, worker = "0"): Promise<readonly AgentLogEvent[]> {
+    return (await this.messages(from, worker)).flat();
   }
 
   /** What the process has said so far from this sequence on, message by message. */
-  async messages(from = 1): Promise<readonly (readonly AgentLogEvent[])[]> {
+  async messages(from = 1, worker = "0"): Promise<readonly (readonly AgentLogEvent[])[]> {
     const messages: AgentLogEvent[][] = [];
     const upTo = await this.log.lastSequence();
-    await this.log.read({ from, upTo, subjects: [logSubject("room", writer)] }, (message) => {
+    await this.log.read({ from, upTo, subjects: [logSubject("room", { ...writer, worker })] }, (message) => {
       const { events, problems } = decodeEvents(message, agentEvents);
       if (problems.length > 0) throw new Error(problems.join("\n"));
       messages.push(events.map(({ event }) => event));
@@ -240,9 +251,9 @@ export class Room {
   }
 
   /** The answer to the ask at `asked`, once it is there. */
-  async answerTo(asked: number): Promise<AnswerData> {
+  async answerTo(asked: number, worker = "0"): Promise<AnswerData> {
     for (;;) {
-      for (const event of await this.said(asked)) {
+      for (const event of await this.said(asked, worker)) {
         if (event.type === "participant.answered" && event.data.asked === asked) return event.data;
       }
       await turns(1);

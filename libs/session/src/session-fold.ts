@@ -52,6 +52,7 @@ export interface SavedSessions<State> {
   readonly live: ReadonlySessions<State>;
   readonly fixed: ReadonlyMap<string, ReadonlySessions<State>>;
   readonly pending: ReadonlyMap<string, ReadonlySessions<State>>;
+  readonly ended: ReadonlyMap<string, number>;
 }
 
 export function keyOf({ rollout, attempt }: Episode): string {
@@ -65,6 +66,11 @@ export class SessionFold<State, E extends SessionEvent> {
   readonly #pending = new Map<string, Sessions<State>>();
   /** By which ask and which incarnation each checkpoint was fixed: another one begins anew. */
   readonly #captures = new Map<string, Capture>();
+
+  /** What other workers of the instance held, by the restore and the worker. */
+  readonly #foreign = new Map<string, SessionFold<State, E>>();
+  /** The highest attempt of each rollout that has ended here. */
+  readonly #ended = new Map<string, number>();
 
   constructor(kind: SessionKind<State, E>) {
     this.kind = kind;
@@ -101,13 +107,29 @@ export class SessionFold<State, E extends SessionEvent> {
     return groups.flatMap((sessions) => [...sessions.values()]);
   }
 
+  /** Whether the episode has ended here, or a later one of its rollout: it is never opened again. */
+  hasEnded({ rollout, attempt }: Episode): boolean {
+    return attempt <= (this.#ended.get(rollout) ?? -1);
+  }
+
+  /** What the checkpoint fixed of one session. */
+  fixedIn(checkpointId: string, episode: Episode): Session<State> | undefined {
+    return this.#fixed.get(checkpointId)?.get(keyOf(episode));
+  }
+
+  /** In the restore named, sessions that `worker` held are found in `fold`, which has folded its log up to the cut. */
+  adopt(restoreId: string, worker: string, fold: SessionFold<State, E>): void {
+    this.#foreign.set(`${restoreId}/${worker}`, fold);
+  }
+
   /** Everything it holds, as plain values: what a snapshot of the fold is made of. */
   save(): SavedSessions<State> {
-    return { live: this.#live, fixed: this.#fixed, pending: this.#pending };
+    return { live: this.#live, fixed: this.#fixed, pending: this.#pending, ended: this.#ended };
   }
 
   /** Takes over what `save` gave; for a fold that has applied nothing. */
-  load({ live, fixed, pending }: SavedSessions<State>): void {
+  load({ live, fixed, pending, ended }: SavedSessions<State>): void {
+    for (const [rollout, attempt] of ended) this.#ended.set(rollout, attempt);
     for (const [key, session] of live) this.#live.set(key, session);
     for (const [id, sessions] of fixed) {
       this.#fixed.set(id, new Map(sessions));
@@ -136,6 +158,9 @@ export class SessionFold<State, E extends SessionEvent> {
         return this.#install(event.data.checkpointId);
       case "restore.failed":
         return void this.#pending.delete(event.data.checkpointId);
+      case "rollouts.forgotten":
+        for (const rollout of event.data.rollouts) this.#ended.delete(rollout);
+        return;
       case "checkpoint.releasing":
         return this.#release(event.data.kept);
       default:
@@ -156,9 +181,14 @@ export class SessionFold<State, E extends SessionEvent> {
     const key = keyOf(episode);
     const sessions = this.#holding(key);
     const known = sessions.get(key);
-    if (ends.has(recorded.event.type)) sessions.delete(key);
+    if (ends.has(recorded.event.type)) this.#end(episode, sessions);
     else if (known !== undefined) sessions.set(key, this.#next(known, recorded));
     else this.#open(episode, recorded);
+  }
+
+  #end({ rollout, attempt }: Episode, sessions: Sessions<State>): void {
+    sessions.delete(keyOf({ rollout, attempt }));
+    this.#ended.set(rollout, Math.max(attempt, this.#ended.get(rollout) ?? -1));
   }
 
   #open(episode: Episode, recorded: Recorded<E>): void {
@@ -213,9 +243,10 @@ export class SessionFold<State, E extends SessionEvent> {
     return fixed;
   }
 
-  #restore({ rollout, attempt, from, source, checkpointId }: SessionData, sequence: number): void {
+  #restore({ rollout, attempt, from, source, checkpointId, worker }: SessionData, sequence: number): void {
     if (from === undefined || source === undefined || checkpointId === undefined) return;
-    const origin = this.#fixed.get(source)?.get(keyOf({ rollout, attempt: from }));
+    const holder = worker === undefined ? this : this.#foreign.get(`${checkpointId}/${worker}`);
+    const origin = holder?.fixedIn(source, { rollout, attempt: from });
     if (origin === undefined) return;
     const status = moved(origin.status, "session.unparked");
     const restored = { ...origin, attempt, status, sequence, claimed: false, from: { attempt: from, source } };
@@ -257,11 +288,12 @@ interface SessionData extends Episode {
   readonly checkpointId?: string;
   readonly from?: number;
   readonly source?: string;
+  readonly worker?: string;
 }
 
 /** The fields by which a session is found; undefined where the event is about none. */
 function sessionData(data: object): SessionData | undefined {
-  const { rollout, attempt, checkpointId, from, source } = fields(data);
+  const { rollout, attempt, checkpointId, from, source, worker } = fields(data);
   if (typeof rollout !== "string" || typeof attempt !== "number") return undefined;
   return {
     rollout,
@@ -269,6 +301,7 @@ function sessionData(data: object): SessionData | undefined {
     ...(typeof checkpointId === "string" && { checkpointId }),
     ...(typeof from === "number" && { from }),
     ...(typeof source === "string" && { source }),
+    ...(typeof worker === "string" && { worker }),
   };
 }
 
@@ -278,6 +311,7 @@ interface Fields {
   readonly checkpointId?: unknown;
   readonly from?: unknown;
   readonly source?: unknown;
+  readonly worker?: unknown;
   readonly asked?: unknown;
   readonly operation?: unknown;
   readonly problem?: unknown;

@@ -86,6 +86,11 @@ export class SimulatedProcess {
     this.gate = initialGate(options.role);
   }
 
+  /** The log subject of a worker of the same instance. */
+  subjectOf(worker: string): string {
+    return logSubject(this.#run, { ...this.options, worker });
+  }
+
   /** Begins a life: fences the one before, and folds control and its own answers again. */
   async start(): Promise<void> {
     this.incarnation += 1;
@@ -205,9 +210,12 @@ const replies: Partial<Record<Ask["operation"], SimulatedBehaviour>> = {
     const { length } = process.inScope(scope);
     return { digest: digest(`held by ${process.subject}`), sessions: length };
   },
-  restore: ({ assignments = [] }, process) => {
+  restore: ({ assignments = [], adoptions = [] }, process) => {
+    const { role, instance, worker } = process.options;
+    const mine = adoptions.filter((one) => one.role === role && one.instance === instance && one.worker === worker);
+    const adopted = mine.map(({ of }) => ({ worker: of, digest: digest(`held by ${process.subjectOf(of)}`) }));
     const installed = assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt }));
-    return { digest: digest(`held by ${process.subject}`), installed };
+    return { digest: digest(`held by ${process.subject}`), installed, ...(adopted.length > 0 && { adopted }) };
   },
 };
 
