@@ -12,6 +12,7 @@ export interface CommandServiceOptions {
     readonly subject: string;
     readonly body: string;
     readonly messageId: string;
+    readonly traceparent: string | undefined;
   }) => Promise<number>;
   /** The last message of a subject, if there is one. */
   readonly lastOn: (subject: string) => Promise<StoredMessage | undefined>;
@@ -29,10 +30,10 @@ export class CommandService {
   }
 
   /** Answers with the outcome, as JSON. The body goes into the log as it is: what is malformed is refused there, by name. */
-  async obey(operation: Operation, body: Uint8Array): Promise<string> {
+  async obey(operation: Operation, body: Uint8Array, traceparent?: string): Promise<string> {
     const { run, publish, lastOn, newMessageId } = this.#options;
-    const draft = { subject: commandSubject(run, operation), body: decoder.decode(body), messageId: newMessageId() };
-    const sequence = await publish(draft);
+    const subject = commandSubject(run, operation);
+    const sequence = await publish({ subject, body: decoder.decode(body), messageId: newMessageId(), traceparent });
     const outcome = new Promise<string>((resolve) => void this.#waiting.set(sequence, resolve));
     const early = await lastOn(outcomeSubject(run, sequence));
     if (early !== undefined) this.seen(early);

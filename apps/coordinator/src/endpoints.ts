@@ -5,12 +5,12 @@ import { type Operation, operations, Outcome, serviceSubject } from "@holdpoint/
 /** One for each operation; `obey` answers with the outcome as JSON. */
 export function endpointsOf(
   run: string,
-  obey: (operation: Operation, body: Uint8Array) => Promise<string>,
+  obey: (operation: Operation, body: Uint8Array, traceparent?: string) => Promise<string>,
 ): readonly ServiceEndpoint[] {
   return operations.map((operation) => ({
     name: operation,
     subject: serviceSubject(run, operation),
-    handler: async (body) => replyOf(await obey(operation, body)),
+    handler: async (body, traceparent) => replyOf(await obey(operation, body, traceparent)),
   }));
 }
 

@@ -71,6 +71,8 @@ function accepted(state: CoordinatorState, { command, joins }: DataOf<"command.a
     key: keyOfOrder(order),
     joins,
     joinedOutcome: undefined,
+    atMs: queued.atMs,
+    sender: queued.sender,
     deadlineAtMs: deadlineOf(order, queued.atMs),
     timedOut: false,
     failure: undefined,

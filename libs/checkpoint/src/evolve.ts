@@ -9,6 +9,7 @@ import { type Input, inputsOf, type LogEvent } from "./input.ts";
 import { processHandlers, processSaid } from "./processes.ts";
 import { episodeEnded, episodeOpened, rolloutHandlers } from "./rollouts.ts";
 import type { CoordinatorState } from "./state.ts";
+import { parseTraceparent } from "./traceparent.ts";
 
 /** The state after `message`, which is the next of the stream that the coordinator reads. */
 export function advance(state: CoordinatorState, message: StoredMessage): CoordinatorState {
@@ -20,10 +21,20 @@ export function advance(state: CoordinatorState, message: StoredMessage): Coordi
   return next;
 }
 
-function evolve(state: CoordinatorState, input: Input, { sequence, timeMs }: StoredMessage): CoordinatorState {
+function evolve(
+  state: CoordinatorState,
+  input: Input,
+  { sequence, timeMs, traceparent }: StoredMessage,
+): CoordinatorState {
   switch (input.kind) {
     case "command":
-      return commandQueued(state, { sequence, atMs: timeMs, name: input.name, read: input.read });
+      return commandQueued(state, {
+        sequence,
+        atMs: timeMs,
+        sender: parseTraceparent(traceparent),
+        name: input.name,
+        read: input.read,
+      });
     case "outcome":
       return commandEnded(state, input.command, input.outcome);
     case "control":

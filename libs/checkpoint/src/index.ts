@@ -10,8 +10,21 @@ export type { Context, Decision, Planned } from "./decision.ts";
 export { anchorOf, type Author, draftsOf, maxMessageBytes } from "./drafts.ts";
 export { advance } from "./evolve.ts";
 export { maxCommandBytes } from "./input.ts";
+export { gaugesOf } from "./gauges.ts";
 export { defaultLeaseGraceMs } from "./lease.ts";
 export { phaseMachine, phaseTable } from "./machine.ts";
+export {
+  type ControlMeasurement,
+  controlMeasures,
+  type Measure,
+  type Measurement,
+  type Observed,
+  spanAttributes,
+  spanKinds,
+  type SpanRecord,
+  type SpanReference,
+} from "./observation.ts";
+export { observe } from "./observe.ts";
 export {
   answered,
   type Ask,

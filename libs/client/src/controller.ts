@@ -23,6 +23,8 @@ export interface CommandOptions {
   readonly messageId?: string;
   /** Ends the wait. The command stays: it can be asked for again by its message id. */
   readonly signal?: AbortSignal;
+  /** The sender's span, as W3C Trace Context spells it: what the coordinator does for this command is found from there. */
+  readonly traceparent?: string;
 }
 
 export class Controller {
@@ -39,13 +41,13 @@ export class Controller {
    *   connection was closed; `unauthorized` where this user may not command; the signal's reason
    */
   async command(command: Command, options: CommandOptions = {}): Promise<Outcome> {
-    const { messageId = randomUUID(), signal } = options;
+    const { messageId = randomUUID(), signal, traceparent } = options;
     const { connection, run } = this.#options;
     const { operation, ...body } = command;
     const parsed = parseCommand(operation, body);
     if (!parsed.success) throw malformed(operation, parsed.error);
     signal?.throwIfAborted();
-    const draft = { subject: commandSubject(run, operation), body: JSON.stringify(body), messageId };
+    const draft = { subject: commandSubject(run, operation), body: JSON.stringify(body), messageId, traceparent };
     const sequence = await publishCommand(connection, run, draft, signal).catch((error: unknown) => {
       signal?.throwIfAborted();
       throw error;

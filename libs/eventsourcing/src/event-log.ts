@@ -16,6 +16,8 @@ export interface StoredMessage {
   readonly messageId: string;
   /** Whether its writer marked it as a concern of the control plane. */
   readonly controlPlane: boolean;
+  /** The span of its writer (`traceparent` of W3C Trace Context), where it names one. */
+  readonly traceparent?: string | undefined;
   readonly body: Uint8Array;
 }
 

@@ -3,9 +3,11 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { StoredMessage } from "@holdpoint/eventsourcing";
 import { controlPlaneHeader } from "@holdpoint/schemas";
 import type { StoredMsg } from "@nats-io/jetstream";
-import type { Msg } from "nats";
+import { Match, type Msg, type MsgHdrs } from "nats";
 
 export const messageIdHeader = "Nats-Msg-Id";
+/** The span of whoever writes, as W3C Trace Context spells it. */
+export const traceHeader = "traceparent";
 
 /** Where a delivery stands, as its reply subject says. */
 export interface Delivery {
@@ -63,6 +65,10 @@ export class DeliveredMessage implements StoredMessage {
   get controlPlane(): boolean {
     return this.#message.headers?.has(controlPlaneHeader) ?? false;
   }
+
+  get traceparent(): string | undefined {
+    return traceparentOf(this.#message.headers);
+  }
 }
 
 /** Of an answer of `STREAM.MSG.GET`. */
@@ -74,7 +80,13 @@ export function fetched({ seq, subject, data, header, timestamp }: StoredMsg): S
     timeMs: instant(timestamp),
     messageId: header.get(messageIdHeader),
     controlPlane: header.has(controlPlaneHeader),
+    traceparent: traceparentOf(header),
   };
+}
+
+/** The first of that name, in whatever case; `undefined` where there is none. */
+export function traceparentOf(headers: MsgHdrs | undefined): string | undefined {
+  return headers?.get(traceHeader, Match.IgnoreCase) || undefined;
 }
 
 /** Epoch milliseconds of an RFC 3339 time with up to nine digits of fraction: the same number as from nanoseconds. */

@@ -3,7 +3,7 @@ import type { AbortSignalLike } from "@holdpoint/eventsourcing";
 import { streamName } from "@holdpoint/schemas";
 import { headers } from "nats";
 import { type Connection, internals } from "./connection.ts";
-import { messageIdHeader } from "./message.ts";
+import { messageIdHeader, traceHeader } from "./message.ts";
 import { backOff, persist } from "./persist.ts";
 import { readAnswer } from "./publish-answer.ts";
 import { exactSubject } from "./subject.ts";
@@ -14,6 +14,8 @@ export interface CommandDraft {
   readonly body: string;
   /** The same message again within the stream's duplicate window (10 minutes) is not stored again. */
   readonly messageId: string;
+  /** The sender's span, as W3C Trace Context spells it: the coordinator's spans of this command are found from there. */
+  readonly traceparent?: string | undefined;
 }
 
 const tryTimeoutMs = 2000;
@@ -35,6 +37,7 @@ export async function publishCommand(
   const doing = `commanding on ${exactSubject(draft.subject)}`;
   const all = headers();
   all.set(messageIdHeader, draft.messageId);
+  if (draft.traceparent !== undefined) all.set(traceHeader, draft.traceparent);
   const publish = async () => {
     const { nats } = internals(connection);
     const reply = await nats.request(draft.subject, draft.body, { headers: all, timeout: tryTimeoutMs });

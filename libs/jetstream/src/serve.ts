@@ -3,6 +3,7 @@ import { HoldpointError, type ErrorCode } from "@holdpoint/errors";
 import { type ServiceMsg, Svcm } from "@nats-io/services";
 import { type Connection, internals } from "./connection.ts";
 import { translate } from "./failure.ts";
+import { traceparentOf } from "./message.ts";
 
 /** An answer; with an `error` it also carries the headers by which the `nats` command line and other clients know one. */
 export interface ServiceReply {
@@ -16,8 +17,9 @@ export interface ServiceEndpoint {
   readonly subject: string;
   readonly metadata?: Readonly<Record<string, string>>;
   /** Many run at once. What it throws is answered as an error, its body
-   * the problem as JSON; what is not a `HoldpointError` is also a fault of the connection's status. */
-  readonly handler: (body: Uint8Array) => Promise<string | ServiceReply>;
+   * the problem as JSON; what is not a `HoldpointError` is also a fault of the connection's status. `traceparent`: the header of the
+   * request, where it has one (W3C Trace Context). */
+  readonly handler: (body: Uint8Array, traceparent?: string) => Promise<string | ServiceReply>;
 }
 
 export interface ServiceOptions {
@@ -97,7 +99,7 @@ async function answer(
   message: ServiceMsg,
   count: Counts,
 ): Promise<void> {
-  const { body, error } = await replyOf(connection, endpoint, message.data);
+  const { body, error } = await replyOf(connection, endpoint, message);
   if (error === undefined) {
     count.answered++;
     message.respond(body);
@@ -115,10 +117,10 @@ async function answer(
 async function replyOf(
   connection: Connection,
   { name, handler }: ServiceEndpoint,
-  data: Uint8Array,
+  { data, headers }: ServiceMsg,
 ): Promise<ServiceReply> {
   try {
-    const reply = await handler(data);
+    const reply = await handler(data, traceparentOf(headers));
     return typeof reply === "string" ? { body: reply } : reply;
   } catch (error) {
     if (!HoldpointError.is(error)) connection.fault(error);
