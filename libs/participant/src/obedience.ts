@@ -57,7 +57,8 @@ export class Obedience<State, Own extends SessionEvent> {
       await this.#answer(obligation, await this.#result(obligation, controller));
     } catch (error) {
       this.#over = true;
-      this.#participant.options.trouble(`an ask to ${obligation.ask.operation} was not answered`, error);
+      const { operation, checkpointId, command } = obligation.ask;
+      this.#participant.options.trouble(`an ask to ${operation} was not answered`, error, { checkpointId, command });
     }
     this.#working.delete(obligation.sequence);
     if (!beside) this.#busy = false;

@@ -23,8 +23,13 @@ export interface ParticipantOptions {
   readonly fenced: () => void;
   /** Called when it can no longer append or obey, such as on a damaged stream: only a successor can go on. */
   readonly failed?: ((error: unknown) => void) | undefined;
-  /** Something went wrong that nobody asked about. */
-  readonly trouble: (what: string, error?: unknown) => void;
+  /** Something went wrong that nobody asked about; `about` names the checkpoint and the command that it touches. */
+  readonly trouble: (what: string, error?: unknown, about?: TroubleAbout) => void;
+}
+
+export interface TroubleAbout {
+  readonly checkpointId: string | null;
+  readonly command?: number;
 }
 
 /** What a role serves once it is ready to. */

@@ -303,7 +303,7 @@ export class Participant<State, Own extends SessionEvent> {
       await this.#own.record([{ type: "lease.expired", data: { checkpointId } }], { urgent: true });
       this.#obedience.look();
     } catch (error) {
-      this.options.trouble(`the lease of ${checkpointId} ran out, and that was not recorded`, error);
+      this.options.trouble(`the lease of ${checkpointId} ran out, and that was not recorded`, error, { checkpointId });
     }
   }
 

@@ -4,11 +4,19 @@ import type { BlobStore, EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, connectTo, openBlobs, openLog, openSnapshots } from "@holdpoint/jetstream";
 import { Token } from "@holdpoint/schemas";
 import type { SessionEvent } from "@holdpoint/session";
-import { createLogger, type Logger } from "@holdpoint/telemetry";
+import {
+  createLogger,
+  type Logger,
+  measuredLog,
+  type MetricsSink,
+  runLogger,
+  serveMetrics,
+} from "@holdpoint/telemetry";
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
 import { sha256 } from "./hash.ts";
+import { MetricsSetting } from "./metrics-setting.ts";
 import { Participant } from "./participant.ts";
 import type { RoleSpec } from "./role-spec.ts";
 
@@ -23,6 +31,8 @@ export const processSettings = {
   NATS_URL: z.string().default("nats://127.0.0.1:4222"),
   NATS_USER: z.string().optional(),
   NATS_PASSWORD: z.string().optional(),
+  /** Where Prometheus may scrape this process; absent: nowhere, and nothing is measured. */
+  HOLDPOINT_METRICS: MetricsSetting.optional(),
   LOG_LEVEL: z.enum(["debug", "info", "warn", "error", "silent"]).default("info"),
 };
 export const ProcessSettings = z.object(processSettings);
@@ -48,23 +58,38 @@ export interface RunConnections {
   readonly blobs: BlobStore;
   /** Unique for this life of the process. */
   readonly incarnation: string;
+  /** Where what is measured goes; undefined: nowhere. */
+  readonly metrics: MetricsSink | undefined;
 }
 
 /** Connects a process called `service` to its run. */
 export async function connectToRun(service: string, settings: ProcessSettings): Promise<RunConnections> {
   const incarnation = `${service}-${randomBytes(8).toString("hex")}`;
-  const logger = createLogger(service, settings.LOG_LEVEL).child({ run: settings.HOLDPOINT_RUN, incarnation });
+  const logger = runLogger(createLogger(service, settings.LOG_LEVEL), settings.HOLDPOINT_RUN, incarnation);
+  const metrics = await openMetrics(service, settings, { logger, incarnation });
   const connection = await connectTo({
     url: settings.NATS_URL,
     name: `${service}.${settings.HOLDPOINT_INSTANCE}.${settings.HOLDPOINT_WORKER}`,
     ...(settings.NATS_USER !== undefined && { user: settings.NATS_USER }),
     ...(settings.NATS_PASSWORD !== undefined && { password: settings.NATS_PASSWORD }),
   });
-  const log = openLog(connection, settings.HOLDPOINT_RUN, {
+  const plainLog = openLog(connection, settings.HOLDPOINT_RUN, {
     onTrouble: (what) => logger.warn({ what }, "append waits"),
   });
+  const log = metrics === undefined ? plainLog : measuredLog(plainLog, metrics);
   const blobs = openBlobs(connection, settings.HOLDPOINT_RUN, sha256);
-  return { settings, logger, connection, log, blobs, incarnation };
+  return { settings, logger, connection, log, blobs, incarnation, metrics };
+}
+
+async function openMetrics(
+  service: string,
+  { HOLDPOINT_METRICS: address, HOLDPOINT_RUN: run }: ProcessSettings,
+  { logger, incarnation }: Pick<RunConnections, "logger" | "incarnation">,
+): Promise<MetricsSink | undefined> {
+  if (address === undefined) return undefined;
+  const metrics = await serveMetrics(address, { run, service: `holdpoint-${service}`, incarnation });
+  logger.info({ url: metrics.url }, "metrics are served");
+  return metrics;
 }
 
 /** Epoch milliseconds of a clock that nobody sets while the process lives. */
@@ -102,7 +127,7 @@ export async function openParticipant<State, Own extends SessionEvent>(
         );
         process.exit(exitCodes.failed);
       },
-      trouble: (what, error) => logger.warn({ err: error, what }, "trouble"),
+      trouble: (what, error, about) => logger.warn({ err: error, what, ...about }, "trouble"),
     },
     spec,
   );

@@ -1,5 +1,5 @@
 /** What our processes tell whoever runs them. */
-export { createLogger, type Logger } from "./logger.ts";
+export { createLogger, type Logger, runLogger } from "./logger.ts";
 export { measuredLog, processMeasures } from "./measured-log.ts";
 export {
   exportSpans,

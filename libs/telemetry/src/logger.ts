@@ -1,5 +1,6 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdSerializers } from "pino";
+import { traceIdOf } from "./trace-ids.ts";
 
 export type { Logger } from "pino";
 
@@ -9,7 +10,7 @@ const secrets = ["token", "password", "authorization", "NATS_PASSWORD"].flatMap(
 /**
  * The log of one service: JSON lines, time in epoch milliseconds, errors under `err` with their code and details.
  *
- * Bind what identifies the work at hand once, with `logger.child({ run, incarnation })`.
+ * Bind what identifies the work at hand once, as `runLogger` does.
  *
  * @param level `debug`, `info`, `warn`, `error` or `silent`
  * @param destination default: standard output
@@ -17,6 +18,19 @@ const secrets = ["token", "password", "authorization", "NATS_PASSWORD"].flatMap(
 export function createLogger(service: string, level: string, destination?: DestinationStream): Logger {
   const options: LoggerOptions = { level, base: { service }, redact: secrets, serializers: { err: serializeError } };
   return destination === undefined ? pino(options) : pino(options, destination);
+}
+
+/**
+ * The log of one life of a process of `run`.
+ *
+ * A line that names a checkpoint, as `checkpointId`, also names its trace.
+ */
+export function runLogger(logger: Logger, run: string, incarnation: string): Logger {
+  const log = (line: object): object => {
+    const checkpointId = "checkpointId" in line ? line.checkpointId : undefined;
+    return typeof checkpointId === "string" ? { ...line, traceId: traceIdOf(run, checkpointId) } : line;
+  };
+  return logger.child({ run, incarnation }, { formatters: { log } });
 }
 
 function serializeError(error: unknown): unknown {
