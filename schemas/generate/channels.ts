@@ -45,6 +45,9 @@ function rpcReply(data: z.ZodType): Part {
   return { allOf: [file(fileOf(contract.RpcReply)), { type: "object", properties: { data: file(fileOf(data)) } }] };
 }
 
+/** An empty message. */
+const nothing: Part = { type: "string", maxLength: 0 };
+
 const commands: readonly (readonly [contract.Operation, Message])[] = contract.operations.map((operation) => [
   operation,
   { name: `command.${operation}`, summary: `The command ${operation}.`, payload: file(`command.${operation}.json`) },
@@ -143,6 +146,19 @@ const services: readonly Channel[] = [
     messages: [message],
   })),
   { name: "reply.ctl", address: null, description: "The inbox of who asked `ctl`.", messages: [outcome] },
+  {
+    name: "lead",
+    address: contract.leadSubject(run, "{incarnation}"),
+    description:
+      "Whether the coordinator that leads lives, asked by those that stand by. Where it does not, nobody listens, and the broker says so at once.",
+    messages: [{ name: "lead.asked", summary: "Asks whether it lives.", payload: nothing }],
+  },
+  {
+    name: "reply.lead",
+    address: null,
+    description: "The inbox of who asked `lead`.",
+    messages: [{ name: "lead.answered", summary: "It lives.", payload: nothing }],
+  },
 ];
 
 /** A method of a role, and the channels on which it is asked and answered. */

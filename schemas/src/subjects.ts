@@ -7,6 +7,7 @@
  *   log.<role>.<instance>.<worker>               all that one process has to say (stream)
  *   result.<role>.<instance>.<worker>            finished episodes (stream)
  *   ctl.<op>                                     the same commands as a service (core NATS)
+ *   lead.<incarnation>                           whether a coordinator lives (core NATS)
  *   rpc.<rollout>.<attempt>.<role>.<method>      work on a session (core NATS)
  *   rpc.seed.<role>.<instance>                   first seeds (core NATS)
  *
@@ -57,6 +58,11 @@ export function commandSubject(run: string, operation: Operation): string {
 
 export function serviceSubject(run: string, operation: Operation): string {
   return `hp.${run}.ctl.${operation}`;
+}
+
+/** Where the coordinator of that incarnation answers for as long as it leads, and nobody else. */
+export function leadSubject(run: string, incarnation: string): string {
+  return `hp.${run}.lead.${incarnation}`;
 }
 
 export function outcomeSubject(run: string, sequence: number): string {

@@ -1,13 +1,23 @@
 /** The coordinator: takes the controller's commands and drives the participants. Wiring, and nothing else. */
-import { ensureStream, publishCommand, type RunningService, serve, streamPromise } from "@holdpoint/jetstream";
+import {
+  ensureStream,
+  openSnapshots,
+  publishCommand,
+  type RunningService,
+  serve,
+  streamPromise,
+} from "@holdpoint/jetstream";
 import { connectToRun, exitCodes, readSettings, type RunConnections, runProcess, sha256 } from "@holdpoint/participant";
 import { randomUUID } from "node:crypto";
 import { CommandService } from "./command-service.ts";
+import { Coordinator } from "./coordinator.ts";
 import { weaknessesOf } from "./durability.ts";
 import { endpointsOf } from "./endpoints.ts";
+import { FoldSnapshots } from "./fold-snapshot.ts";
 import { noteOf } from "./journal.ts";
-import { Leader } from "./leader.ts";
+import { natsSigns } from "./leader-signs.ts";
 import { Settings } from "./settings.ts";
+import { openTelemetry } from "./telemetry.ts";
 
 /** Serves commands as requests, whoever leads. */
 async function serveCommands(run: string, connections: RunConnections): Promise<[CommandService, RunningService]> {
@@ -23,21 +33,29 @@ async function serveCommands(run: string, connections: RunConnections): Promise<
     version: "0.1.0",
     description: `Checkpoint and restore of the run ${run}`,
     metadata: { run },
-    endpoints: endpointsOf(run, (operation, body) => commands.obey(operation, body)),
+    endpoints: endpointsOf(run, (operation, body, traceparent) => commands.obey(operation, body, traceparent)),
   });
   return [commands, service];
 }
 
-/** Ends the process when the leader does, unless it was told to stop. */
-async function lead(leader: Leader, { logger }: RunConnections): Promise<void> {
+/** Ends the process where the coordinator cannot go on; until it is told to stop. */
+async function coordinate(coordinator: Coordinator, { logger }: RunConnections): Promise<void> {
   try {
-    if ((await leader.run()) === "stopped") return;
-    logger.error("another coordinator has taken over; this one stops");
-    process.exit(exitCodes.fenced);
+    await coordinator.run();
   } catch (error) {
     logger.error({ err: error }, "the coordinator cannot go on");
     process.exit(exitCodes.failed);
   }
+}
+
+const standings = {
+  leads: "coordinator leads",
+  "stands by": "coordinator stands by",
+  superseded: "another coordinator has taken over; this one stands by",
+} as const;
+
+function placeOf({ state: { sequence, phase } }: Coordinator) {
+  return { sequence, phase };
 }
 
 await runProcess(async () => {
@@ -46,28 +64,33 @@ await runProcess(async () => {
   const allowWeak = settings.HOLDPOINT_ALLOW_WEAK === "yes";
   const connections = await connectToRun("coordinator", settings);
   const { connection, log, logger, incarnation } = connections;
+  const telemetry = await openTelemetry(settings, connections);
   await ensureStream(connection, run, { allowWeak });
   const promise = await streamPromise(connection, run, monitorUrl === undefined ? {} : { monitorUrl });
   for (const weakness of weaknessesOf(promise, allowWeak)) logger.warn({ promise }, weakness);
   const [commands, service] = await serveCommands(run, connections);
-  const leader = new Leader({
+  const coordinator = new Coordinator({
     run,
     log,
     incarnation,
     promise,
+    signs: natsSigns(connection, run),
+    snapshots: new FoldSnapshots({ log, store: openSnapshots(connection, run), hash: sha256 }),
     leaseGraceMs: settings.HOLDPOINT_LEASE_GRACE_MS,
     clock: () => Date.now(),
     hash: sha256,
+    ...(telemetry !== undefined && { observe: telemetry.observe }),
     seen: (message) => commands.seen(message),
     decided: ({ sequence }, decision) => logger.info({ sequence, ...noteOf(decision) }, "decided"),
+    stands: ({ status, leader }) => logger.info({ leader, ...placeOf(coordinator) }, standings[status]),
   });
-  await leader.start();
-  logger.info({ sequence: leader.state.sequence, phase: leader.state.phase }, "coordinator leads");
-  void lead(leader, connections);
+  telemetry?.watch(coordinator);
+  void coordinate(coordinator, connections);
   return {
     stop: async () => {
       await service.stop();
-      await leader.stop();
+      await coordinator.stop();
+      await telemetry?.stop();
       await connection.drain();
       logger.info("coordinator stopped");
     },

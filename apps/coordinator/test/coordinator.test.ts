@@ -75,14 +75,15 @@ describe("a coordinator on a real broker", () => {
 });
 
 describe("[L11] one coordinator decides", () => {
-  test("the one before steps down with code 3 when another takes over", async () => {
-    const first = await live.coordinator();
-    const second = await live.coordinator();
-    expect(await first.ended()).toBe(3);
-    expect(first.output).toContain("another coordinator has taken over");
+  test("one that starts while another leads stands by, and leads when that one stops", async () => {
+    const first = await live.leader();
+    const second = await live.standby();
+    expect(await first.kill("SIGTERM")).toBe(0);
+    expect(first.output).toContain("coordinator stopped");
+    await second.says("coordinator leads");
     expect(await live.request("status", {})).toMatchObject({ ok: true });
     expect(await second.kill("SIGTERM")).toBe(0);
-    expect(second.output).toContain("coordinator stopped");
+    expect((await live.control()).at(-1)?.type).toBe("coordinator.stopped");
   });
 
   test("killed in the middle of a checkpoint, its successor ends it as if nothing had been", async () => {

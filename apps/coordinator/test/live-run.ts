@@ -51,9 +51,19 @@ export class CoordinatorProcess {
     );
   }
 
+  get isRunning(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** Whether it has said that it leads as `incarnation`. */
+  led(incarnation: string): boolean {
+    const lines = this.output.split("\n").filter((line) => line.includes("coordinator leads"));
+    return lines.some((line) => line.includes(`"leader":"${incarnation}"`));
+  }
+
   /** The code with which it ends, or the signal. */
   async ended(): Promise<number | string> {
-    if (this.child.exitCode === null && this.child.signalCode === null) await once(this.child, "exit");
+    if (this.isRunning) await once(this.child, "exit");
     return this.child.exitCode ?? this.child.signalCode ?? "";
   }
 
@@ -66,6 +76,8 @@ export class CoordinatorProcess {
 export class LiveRun {
   readonly broker: RunningBroker;
   readonly run: string;
+  /** Further settings of the coordinators that are started from here on. */
+  settings: Readonly<Record<string, string>> = {};
   readonly participants: SimulatedProcess[] = [];
   readonly #connections: Connection[] = [];
   readonly #coordinators: CoordinatorProcess[] = [];
@@ -81,7 +93,7 @@ export class LiveRun {
     return new LiveRun(await startBroker(), run);
   }
 
-  environment(extra: Readonly<Record<string, string>> = {}): Record<string, string> {
+  environment(): Record<string, string> {
     const { user, password } = this.broker.credentialsOf("coordinator");
     const { PATH = "" } = process.env;
     return {
@@ -91,15 +103,40 @@ export class LiveRun {
       NATS_USER: user,
       NATS_PASSWORD: password,
       HOLDPOINT_MONITOR_URL: this.broker.monitorUrl,
-      ...extra,
+      ...this.settings,
     };
   }
 
-  async coordinator(extra: Readonly<Record<string, string>> = {}): Promise<CoordinatorProcess> {
-    const coordinator = new CoordinatorProcess(this.environment(extra));
+  /** Starts a coordinator, which leads. */
+  async coordinator(): Promise<CoordinatorProcess> {
+    return this.#start("coordinator leads");
+  }
+
+  /** Starts a coordinator where another leads. */
+  async standby(): Promise<CoordinatorProcess> {
+    return this.#start("coordinator stands by");
+  }
+
+  async #start(says: string): Promise<CoordinatorProcess> {
+    const coordinator = new CoordinatorProcess(this.environment());
     this.#coordinators.push(coordinator);
-    await coordinator.says("coordinator leads");
+    await coordinator.says(says);
     return coordinator;
+  }
+
+  /** The process that leads, by the log. */
+  async leader(): Promise<CoordinatorProcess> {
+    return eventually("a leader among those that run", async () => {
+      const incarnation = await this.leading();
+      return this.#coordinators.find((process) => process.isRunning && process.led(incarnation));
+    });
+  }
+
+  /** The incarnation that leads, by the log. */
+  async leading(): Promise<string> {
+    const starts = (await this.control()).filter(({ type }) => type.startsWith("coordinator.st"));
+    const last = starts.at(-1);
+    return last?.type === "coordinator.started" ? last.data.incarnation : "";
   }
 
   async connect(user: BrokerUser): Promise<Connection> {

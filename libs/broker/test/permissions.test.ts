@@ -71,6 +71,7 @@ const rules: Readonly<Record<Exclude<BrokerUser, "web" | "sys">, Rules>> = {
     publish: [
       ...decide,
       "hp.d.cmd.prepare",
+      "hp.d.lead.coordinator-1",
       ...writers.map(logOf),
       ...read,
       ...make,
@@ -80,7 +81,7 @@ const rules: Readonly<Record<Exclude<BrokerUser, "web" | "sys">, Rules>> = {
       "_INBOX_operator.x",
     ],
     neverPublish: ["hp.d.result.environment.i.0", "hp.d.ctl.prepare", "live.hp.d.control", ...destroy],
-    subscribe: ["_INBOX_coordinator.>", "hp.d.ctl.*", "$SRV.>", "live.hp.d.>"],
+    subscribe: ["_INBOX_coordinator.>", "hp.d.ctl.*", "hp.d.lead.coordinator-1", "$SRV.>", "live.hp.d.>"],
     neverSubscribe: [">", "hp.>", "_INBOX_agent.>", "hp.d.rpc.*.*.agent.*"],
   },
   environment: participant("environment"),

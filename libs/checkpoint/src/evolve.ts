@@ -11,6 +11,9 @@ import { episodeEnded, episodeOpened, rolloutHandlers } from "./rollouts.ts";
 import type { CoordinatorState } from "./state.ts";
 import { parseTraceparent } from "./traceparent.ts";
 
+/** To be changed with every change of the state, or of what the fold makes of the same messages: it stamps snapshots (L14). */
+export const foldVersion = 1;
+
 /** The state after `message`, which is the next of the stream that the coordinator reads. */
 export function advance(state: CoordinatorState, message: StoredMessage): CoordinatorState {
   const { sequence, subject } = message;
@@ -51,6 +54,8 @@ function evolve(
 /** What only the coordinator itself is concerned with. */
 const ownHandlers: Handlers<CoordinatorState> = {
   "coordinator.started": (state, { incarnation, promise }) => ({ ...state, leader: incarnation, promise }),
+  "coordinator.stopped": (state, { incarnation }) =>
+    state.leader === incarnation ? { ...state, leader: undefined } : state,
   "input.refused": (state, { sequence }) => ({
     ...state,
     unreadable: state.unreadable.filter((other) => other.sequence !== sequence),

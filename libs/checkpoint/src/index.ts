@@ -8,7 +8,7 @@ export { cleanUpMs } from "./commands.ts";
 export { isLeader, react } from "./coordinator.ts";
 export type { Context, Decision, Planned } from "./decision.ts";
 export { anchorOf, type Author, draftsOf, maxMessageBytes } from "./drafts.ts";
-export { advance } from "./evolve.ts";
+export { advance, foldVersion } from "./evolve.ts";
 export { maxCommandBytes } from "./input.ts";
 export { gaugesOf } from "./gauges.ts";
 export { defaultLeaseGraceMs } from "./lease.ts";

@@ -42,7 +42,7 @@ export function translate(error: unknown, doing: string): HoldpointError {
   }
   const nobody = findCause(error, [NoRespondersError]) !== undefined;
   const what = nobody ? "nobody listens there now" : `no answer (${reason})`;
-  return new HoldpointError("unavailable", `${doing}: ${what}`, { cause: error });
+  return new HoldpointError("unavailable", `${doing}: ${what}`, { cause: error, details: { nobody } });
 }
 
 /** What a refusal of the JetStream API means. Trouble of the server, and too much at once, may be tried again. */

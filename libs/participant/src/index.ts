@@ -12,4 +12,5 @@ export * from "./process.ts";
 export * from "./role-spec.ts";
 export * from "./rpc-client.ts";
 export { type AnyMethod, method, type Method, problemOf, type WhileClosed } from "./rpc-server.ts";
+export { foldStamp, loadFold, saveFold, type StampedFold } from "./stamped-fold.ts";
 export * from "./stream-clock.ts";
