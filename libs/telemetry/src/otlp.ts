@@ -55,7 +55,9 @@ export function openSpanSink(endpoint: string, source: Source, trouble: (what: s
     add: (spans) => {
       for (const span of spans) processor.onEnd(readable(span, source.run, resource));
     },
-    stop: () => processor.shutdown(),
+    stop: async () => {
+      await processor.shutdown().catch((error: unknown) => complain(String(error)));
+    },
   };
 }
 

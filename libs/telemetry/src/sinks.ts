@@ -10,7 +10,7 @@ export interface Source {
 
 export interface SpanSink {
   add(spans: readonly SpanRecord[]): void;
-  /** Exports what is left, within some seconds. */
+  /** Exports what is left, within some seconds; never fails. */
   stop(): Promise<void>;
 }
 

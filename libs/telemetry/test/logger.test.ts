@@ -1,5 +1,5 @@
 import { HoldpointError } from "@holdpoint/errors";
-import { createLogger } from "@holdpoint/telemetry";
+import { createLogger, runLogger, traceIdOf } from "@holdpoint/telemetry";
 import { expect, test } from "vitest";
 
 function written(log: (logger: ReturnType<typeof createLogger>) => void): Record<string, unknown>[] {
@@ -44,4 +44,19 @@ test("[F10] a password or token never reaches the log", () => {
     });
   });
   expect(JSON.stringify(lines)).not.toContain("hush");
+});
+
+test("a line that names a checkpoint names its trace, and no other does", () => {
+  const lines = written((logger) => {
+    const log = runLogger(logger, "demo", "agent-1");
+    log.info({ checkpointId: "c1" }, "captured");
+    log.child({ command: 7 }).info({ checkpointId: null }, "asked");
+    log.info("started");
+  });
+  const shared = { service: "agent", run: "demo", incarnation: "agent-1" };
+  expect(lines[0]).toMatchObject({ ...shared, checkpointId: "c1", traceId: traceIdOf("demo", "c1") });
+  for (const line of lines.slice(1)) {
+    expect(line).toMatchObject(shared);
+    expect(line).not.toHaveProperty("traceId");
+  }
 });
