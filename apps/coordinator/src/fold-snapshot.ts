@@ -19,6 +19,8 @@ export interface FoldSnapshotsOptions {
   readonly store: SnapshotStore;
   /** Lower-case hexadecimal SHA-256 of a text. */
   readonly hash: (text: string) => string;
+  /** How much is folded, in bytes, before a snapshot is worth its saving. Default: 32 MiB. */
+  readonly everyBytes?: number;
 }
 
 const version = foldStamp(foldVersion);
@@ -26,8 +28,8 @@ const name = "coordinator";
 
 /** What a message weighs beside its body: what it costs to fetch an empty one, as bytes of a large one. */
 const messageBytes = 2_048;
-/** So much is folded within a third of a second. */
-const leastBytes = 32 * 2 ** 20;
+/** So much is folded within half a second. */
+const defaultEveryBytes = 32 * 2 ** 20;
 /** A snapshot is saved once in so many times its own size, so that saving never costs more than a part of what is folded. */
 const timesItself = 4;
 
@@ -65,9 +67,9 @@ export class FoldSnapshots {
 
   /** Saves `state`, which is written out before this returns, where enough was folded since the latest was saved. Never fails. */
   async saveIfDue(state: CoordinatorState): Promise<void> {
-    const { store, hash } = this.#options;
+    const { store, hash, everyBytes = defaultEveryBytes } = this.#options;
     const last = this.#last;
-    const isDue = this.#folded >= Math.max(leastBytes, timesItself * this.#latestBytes);
+    const isDue = this.#folded >= Math.max(everyBytes, timesItself * this.#latestBytes);
     if (!isDue || this.#saving || last?.sequence !== state.sequence) return;
     this.#saving = true;
     this.#folded = 0;
