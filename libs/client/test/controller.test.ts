@@ -70,6 +70,21 @@ function done(command: number): Outcome {
 
 const resume = { operation: "resume", checkpointId: "c1", timeoutMs: 5000 } as const;
 
+test("a command carries the span of its sender, and none where there is none", async () => {
+  const side = await newRun();
+  const over = new AbortController();
+  const options = { signal: over.signal, traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" };
+  const waiting = [
+    side.controller.command({ operation: "status" }, options),
+    side.controller.command({ operation: "discover" }, { signal: over.signal }),
+  ];
+  await vi.waitFor(async () => expect(await commandsOf(side)).toHaveLength(2), { timeout: 20_000 });
+  const sent = (await commandsOf(side)).map(({ subject, traceparent }) => [subject.split(".").at(-1), traceparent]);
+  expect(Object.fromEntries(sent)).toEqual({ status: options.traceparent, discover: undefined });
+  over.abort();
+  await Promise.allSettled(waiting);
+});
+
 test("a command is in the stream with its body, and its outcome is what the coordinator wrote", async () => {
   const side = await newRun();
   const waiting = side.controller.command(resume);

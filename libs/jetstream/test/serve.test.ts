@@ -2,6 +2,7 @@ import { provideCli } from "@holdpoint/broker";
 import { HoldpointError } from "@holdpoint/errors";
 import { type Connection, serve } from "@holdpoint/jetstream";
 import { startTestBroker } from "@holdpoint/testing";
+import { headers } from "nats";
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, expect, test, vi } from "vitest";
@@ -40,6 +41,25 @@ test("a service answers its endpoints, many requests at once", async () => {
   expect(await Promise.all(asked)).toEqual(["a", "b", "c"]);
   await running.stop();
   expect(await running.stopped).toBeUndefined();
+});
+
+test("an endpoint is told of the span of whoever asks, however the header is written", async () => {
+  const seen: (string | undefined)[] = [];
+  const traced = {
+    name: "renew",
+    subject: "hp.r4.ctl.renew",
+    handler: async (_body: Uint8Array, traceparent?: string) => String(seen.push(traceparent)),
+  };
+  const running = await serve(coordinator, { ...service, endpoints: [traced] });
+  const { nats } = internals(operator);
+  for (const name of ["traceparent", "Traceparent", "other"]) {
+    const all = headers();
+    all.set(name, "00-a-b-01");
+    await nats.request("hp.r4.ctl.renew", "", { headers: all, timeout: 20_000 });
+  }
+  await ask("hp.r4.ctl.renew", "");
+  expect(seen).toEqual(["00-a-b-01", "00-a-b-01", undefined, undefined]);
+  await running.stop();
 });
 
 test("an endpoint that refuses answers with the headers of a service's error, and the problem as its body", async () => {
