@@ -51,7 +51,7 @@ export class RunProcesses {
     this.#processes = new Map(
       processNames.map((name) => {
         const logFile = join(options.folder, "logs", `${name}.log`);
-        const env = this.#environmentOf(name);
+        const env = this.environmentOf(name);
         return [name, new ManagedProcess({ name, program: programOf(name), env, logFile, guard, onExit })];
       }),
     );
@@ -64,6 +64,20 @@ export class RunProcesses {
 
   logFile(name: ProcessName): string {
     return join(this.folder, "logs", `${name}.log`);
+  }
+
+  /** All that a process of this name is told by its environment. */
+  environmentOf(name: ProcessName): Record<string, string> {
+    const { run, broker, mark, settings } = this.#options;
+    return {
+      ...inherited(),
+      ...brokerEnvironment(broker, name),
+      ...(broker.monitorUrl === undefined ? {} : { HOLDPOINT_MONITOR_URL: broker.monitorUrl }),
+      HOLDPOINT_RUN: run,
+      HOLDPOINT_STATE_DIR: this.stateDir(name),
+      [markVariable]: mark,
+      ...settings?.[name],
+    };
   }
 
   of(name: ProcessName): ManagedProcess {
@@ -92,19 +106,6 @@ export class RunProcesses {
   /** Stops all that run, those that ask before those that are asked. */
   async stopAll(): Promise<void> {
     for (const name of processNames.toReversed()) await this.of(name).stop(stopPatienceMs);
-  }
-
-  #environmentOf(name: ProcessName): Record<string, string> {
-    const { run, broker, mark, settings } = this.#options;
-    return {
-      ...inherited(),
-      ...brokerEnvironment(broker, name),
-      ...(broker.monitorUrl === undefined ? {} : { HOLDPOINT_MONITOR_URL: broker.monitorUrl }),
-      HOLDPOINT_RUN: run,
-      HOLDPOINT_STATE_DIR: this.stateDir(name),
-      [markVariable]: mark,
-      ...settings?.[name],
-    };
   }
 }
 
