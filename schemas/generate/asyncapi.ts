@@ -89,9 +89,10 @@ function channelPart({ address, description, messages }: Channel): Part {
   };
 }
 
-function messagePart({ name, summary, payload, appended, contentType = "application/json" }: Message): Part {
-  const traits = appended === true ? { traits: [reference("components", "messageTraits", "appended")] } : {};
-  return { name, summary, contentType, ...traits, payload };
+function messagePart({ name, summary, payload, contentType = "application/json", ...has }: Message): Part {
+  const traits = (["appended", "traced"] as const).filter((trait) => has[trait] === true);
+  const references = traits.map((trait) => reference("components", "messageTraits", trait));
+  return { name, summary, contentType, ...(references.length > 0 && { traits: references }), payload };
 }
 
 function operationPart({ role, action, channel, reply }: Operation): Part {
@@ -112,6 +113,12 @@ const appendedHeaders: Part = {
     [contract.controlPlaneHeader]: { type: "string", description: "Present where the coordinator has to read it." },
   },
   required: ["Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"],
+};
+
+/** The headers of a message whose sender has a trace of its own. */
+const tracedHeaders: Part = {
+  type: "object",
+  properties: { traceparent: { type: "string", description: "The sender's span, by W3C Trace Context." } },
 };
 
 /** The document, as data. */
@@ -137,7 +144,7 @@ export function asyncApiDocument(): Part {
     ),
     components: {
       messages: Object.fromEntries([...messages].map(([name, message]) => [name, messagePart(message)])),
-      messageTraits: { appended: { headers: appendedHeaders } },
+      messageTraits: { appended: { headers: appendedHeaders }, traced: { headers: tracedHeaders } },
     },
   };
 }

@@ -15,6 +15,8 @@ export interface Message {
   readonly payload: Part;
   /** Whether a process appends it, with the headers of an append. */
   readonly appended?: true;
+  /** Whether its sender may name its span in a header. */
+  readonly traced?: true;
   /** Absent: JSON. */
   readonly contentType?: string;
 }
@@ -50,7 +52,12 @@ const nothing: Part = { type: "string", maxLength: 0 };
 
 const commands: readonly (readonly [contract.Operation, Message])[] = contract.operations.map((operation) => [
   operation,
-  { name: `command.${operation}`, summary: `The command ${operation}.`, payload: file(`command.${operation}.json`) },
+  {
+    name: `command.${operation}`,
+    summary: `The command ${operation}.`,
+    payload: file(`command.${operation}.json`),
+    traced: true,
+  },
 ]);
 
 const outcome: Message = {
