@@ -11,7 +11,7 @@ import type { AbortSignalLike } from "@holdpoint/eventsourcing";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { createInbox, deferred, type Msg, type NatsConnection, type Payload } from "nats";
 import { translate } from "./failure.ts";
-import { exactSubject } from "./subject.ts";
+import { exactSubject, isInbox } from "./subject.ts";
 
 /** What became of the connection, or of something on it that nobody awaits. */
 export type ConnectionStatus =
@@ -136,7 +136,8 @@ export class Connection {
   ): Promise<Subscription> {
     const guarded = async (message: Msg) => {
       try {
-        await handler({ subject: message.subject, data: message.data, respond: (body) => void message.respond(body) });
+        const respond = (body: Payload) => void (isInbox(message.reply) && message.respond(body));
+        await handler({ subject: message.subject, data: message.data, respond });
       } catch (error) {
         this.fault(error);
       }

@@ -4,6 +4,7 @@ import { type ServiceMsg, Svcm } from "@nats-io/services";
 import { type Connection, internals } from "./connection.ts";
 import { translate } from "./failure.ts";
 import { traceparentOf } from "./message.ts";
+import { isInbox } from "./subject.ts";
 
 /** An answer; with an `error` it also carries the headers by which the `nats` command line and other clients know one. */
 export interface ServiceReply {
@@ -100,6 +101,7 @@ async function answer(
   count: Counts,
 ): Promise<void> {
   const { body, error } = await replyOf(connection, endpoint, message);
+  if (!isInbox(message.reply)) return;
   if (error === undefined) {
     count.answered++;
     message.respond(body);

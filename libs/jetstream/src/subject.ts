@@ -12,3 +12,11 @@ export function exactSubject(subject: string): string {
     details: { subject },
   });
 }
+
+/**
+ * Whether an answer may go to `reply`. The asker names that subject, and we may publish where it may not: an answer on `control` or on
+ * a log would be taken for our own word there.
+ */
+export function isInbox(reply: string | undefined): boolean {
+  return reply?.startsWith("_INBOX") === true;
+}

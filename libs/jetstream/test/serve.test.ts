@@ -1,6 +1,6 @@
 import { provideCli } from "@holdpoint/broker";
 import { HoldpointError } from "@holdpoint/errors";
-import { type Connection, serve } from "@holdpoint/jetstream";
+import { type Connection, openLog, serve } from "@holdpoint/jetstream";
 import { startTestBroker } from "@holdpoint/testing";
 import { headers } from "nats";
 import { execFile } from "node:child_process";
@@ -149,4 +149,24 @@ test("a service on a subject that its user may not listen to ends with an error"
 
 test("a version that is none is refused", async () => {
   await expect(serve(coordinator, { ...service, version: "new", endpoints: [] })).rejects.toThrow("serving holdpoint");
+});
+
+test("an answer goes to an inbox alone: nobody makes us write where they may not", async () => {
+  const name = await broker.newRun();
+  const [model, agent] = [await broker.connectAs("model"), await broker.connectAs("agent")];
+  const handled: string[] = [];
+  const status = endpoint(`hp.${name}.ctl.status`, async (body) => `${handled.push(body)}`);
+  const running = await serve(coordinator, { ...service, endpoints: [status] });
+  const close = `hp.${name}.rpc.r.0.model.close`;
+  const listening = await model.subscribe(close, ({ respond }) => respond(`${handled.push("close")}`));
+
+  internals(operator).nats.publish(`hp.${name}.ctl.status`, "forged", { reply: `hp.${name}.control` });
+  await ask(`hp.${name}.ctl.status`, "asked");
+  internals(agent).nats.publish(close, "", { reply: `hp.${name}.log.model.main.0` });
+  await ask(close, "", agent);
+
+  expect(handled).toEqual(["forged", "asked", "close", "close"]);
+  expect(await openLog(coordinator, name).lastSequence()).toBe(0);
+  listening.stop();
+  await running.stop();
 });

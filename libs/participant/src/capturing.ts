@@ -48,13 +48,14 @@ function sessionsOf<State, Own extends SessionEvent>(
     .filter((session) => isCapturable(participant, session));
 }
 
-/** Makes durable what the capture fixed outside the log. */
+/** Makes durable what the capture fixed outside the log; who exports nothing has nothing there. */
 export async function commit<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
   { checkpointId, stop = false }: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
   if (checkpointId === null) throw new HoldpointError("invalid_request", "a commit names its checkpoint");
+  if (participant.spec.mode !== "exported") return {};
   const events = (await participant.hooks.commit?.(checkpointId, { stop }, signal)) ?? [];
   signal.throwIfAborted();
   if (events.length > 0) await participant.obey(events);

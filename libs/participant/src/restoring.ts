@@ -130,12 +130,13 @@ export async function retire<State, Own extends SessionEvent>(
   return {};
 }
 
-/** Frees external state that no checkpoint in `kept` needs. */
+/** Frees external state that no checkpoint in `kept` needs; who exports nothing has none. */
 export async function release<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
   { kept = [] }: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
+  if (participant.spec.mode !== "exported") return {};
   const freed = (await participant.hooks.release?.(kept, signal)) ?? [];
   if (freed.length > 0) await participant.obey(freed);
   return {};

@@ -237,3 +237,43 @@ test("hooks are told of each closing and opening, once and in order", async () =
   await room.resume({ checkpointId: "c2", command: 2 });
   expect(told).toEqual(["closed c1", "opened", "closed c2", "opened"]);
 });
+
+test.each(["stateless", "restart_only"] as const)(
+  "[S11] a %s participant has nothing outside the log: commit and release call no hook of its",
+  async (mode) => {
+    const room = new Room();
+    const called: string[] = [];
+    const hook = (name: string) => async () => {
+      called.push(name);
+      return [];
+    };
+    await room.enter({ mode, hooks: { commit: hook("commit"), release: hook("release") } });
+    await room.obeyed("prepare");
+    await room.obeyed("capture", { scope: [] });
+    await room.cut([]);
+    expect(await room.obeyed("commit")).not.toHaveProperty("problem");
+    await room.resume();
+    expect(await room.obeyed("release", { kept: ["c1"] })).not.toHaveProperty("problem");
+    expect(called).toEqual([]);
+  },
+);
+
+test("[C14] readiness is asked a thousand times without a look at what blocks", async () => {
+  const room = new Room();
+  let looks = 0;
+  let blocked = true;
+  const agent = await room.enter({
+    hooks: { blockers: () => (looks++, blocked ? [{ ...r1, reason: "x", sinceMs: 1 }] : []) },
+  });
+  for (let at = 0; at < 50; at++) await agent.record(seeded(episodeOf(`s${at}`)), started(episodeOf(`s${at}`)));
+  const asked = await room.ask("prepare");
+  await turns();
+  const before = looks;
+  for (let at = 0; at < 1_000; at++) agent.changed();
+  await turns();
+  expect(looks).toBe(before); // a running session answers the question before the hook is asked
+  for (let at = 0; at < 50; at++) await agent.record({ type: "session.closed", data: episodeOf(`s${at}`) });
+  blocked = false;
+  agent.changed();
+  expect(await room.answerTo(asked)).toMatchObject({ blockerCount: 0 });
+});
