@@ -1,18 +1,23 @@
 /** The fold of what participants answer, and of the sessions that they capture. */
 import type { ParticipantEvent, Writer } from "@holdpoint/schemas";
+import { distinct } from "./orders.ts";
 import { processKey } from "./processes.ts";
 import type { Answer, CapturedSession, CoordinatorState } from "./state.ts";
 
 type DataOfAnswer = Extract<ParticipantEvent, { type: "participant.answered" }>["data"];
 type DataOfCapture = Extract<ParticipantEvent, { type: "session.captured" }>["data"];
 
-/** An answer to an ask of a command under way; all others are late, and change nothing. The last answer counts. */
+/**
+ * An answer to an ask of a command under way; all others are late, and change nothing but what restarts: that is fixed from when
+ * admission closes, whoever still waits for it. The last answer counts.
+ */
 export function answerGiven(
-  state: CoordinatorState,
+  before: CoordinatorState,
   writer: Writer,
   data: DataOfAnswer,
   sequence: number,
 ): CoordinatorState {
+  const state = restartsTold(before, data);
   const command = state.askers.get(data.asked);
   const op = command === undefined ? undefined : state.ops.get(command);
   const ask = op?.asks.find((other) => other.sequence === data.asked);
@@ -20,6 +25,15 @@ export function answerGiven(
   const key = processKey(writer);
   ask.answers.set(key, answer(data, sequence, capturedBy(state, key, data)));
   return state;
+}
+
+function restartsTold(
+  state: CoordinatorState,
+  { operation, checkpointId, restarts = [] }: DataOfAnswer,
+): CoordinatorState {
+  const { open } = state;
+  if (restarts.length === 0 || operation !== "prepare" || open?.checkpointId !== checkpointId) return state;
+  return { ...state, open: { ...open, restarts: distinct([...open.restarts, ...restarts]) } };
 }
 
 function answer(data: DataOfAnswer, sequence: number, captured: readonly CapturedSession[]): Answer {

@@ -19,6 +19,7 @@ function opened(
     kind,
     openedAtMs,
     prepared: undefined,
+    restarts: [],
     stalled: undefined,
     captured: undefined,
     proceeded: false,

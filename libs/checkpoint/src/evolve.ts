@@ -12,7 +12,7 @@ import type { CoordinatorState } from "./state.ts";
 import { parseTraceparent } from "./traceparent.ts";
 
 /** To be changed with every change of the state, or of what the fold makes of the same messages: it stamps snapshots (L14). */
-export const foldVersion = 1;
+export const foldVersion = 2;
 
 /** The state after `message`, which is the next of the stream that the coordinator reads. */
 export function advance(state: CoordinatorState, message: StoredMessage): CoordinatorState {

@@ -103,9 +103,12 @@ export function answered(gate: ParticipantGate, { asked: at, problem }: GivenAns
   return rest;
 }
 
-/** The stream time at which admission opens by itself; undefined where it is open, or held without a lease. */
+/**
+ * The stream time at which admission opens by itself; undefined where it is open, or held without a lease. What is closed for an id
+ * that was resumed, and has not been asked to serve again yet, goes by the lease of whatever was opened since.
+ */
 export function leaseEndOf({ closed, lease }: ParticipantGate): number | undefined {
-  return closed !== undefined && lease?.checkpointId === closed.checkpointId ? lease.untilMs : undefined;
+  return closed === undefined ? undefined : lease?.untilMs;
 }
 
 /** The gate after this process' own word that the lease of `checkpointId` ran out: it serves again, and the id is stale here. */

@@ -105,7 +105,7 @@ export function preparing(context: Context, op: Op, checkpointId: string) {
 /** Continued is what the environment says, which owns the episodes; a restart of anybody is a restart. */
 function answered(state: CoordinatorState, op: Op): { restarts: Episode[]; continued: Episode[] } {
   const answers = answersTo(state, op, "prepare");
-  const restarts = distinct(answers.flatMap(({ answer }) => answer.restarts));
+  const restarts = distinct([...(state.open?.restarts ?? []), ...answers.flatMap(({ answer }) => answer.restarts)]);
   const environment = answers.filter(({ process }) => process.role === "environment");
   return {
     restarts,

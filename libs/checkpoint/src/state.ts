@@ -129,6 +129,8 @@ export interface Open {
   readonly prepared:
     | { readonly atMs: number; readonly restarts: readonly Episode[]; readonly continued: readonly Episode[] }
     | undefined;
+  /** What anybody has answered that cannot be captured, to whichever prepare of this id: it stays so until resume. */
+  readonly restarts: readonly Episode[];
   /** What kept the last prepare from getting ready; undefined once one did. */
   readonly stalled: Pick<Result, "blockers" | "blockerCount" | "failures"> | undefined;
   readonly captured: Captured | undefined;

@@ -14,6 +14,7 @@ export class LeaseWatch {
   #isStarted = false;
   /** What is waited for. */
   #untilMs: number | undefined;
+  #checkpointId: string | undefined;
 
   /**
    * @param nowMs stream time, epoch milliseconds
@@ -33,9 +34,11 @@ export class LeaseWatch {
   /** Waits for the end of what holds `gate` now, and for nothing else. */
   look(gate: ParticipantGate): void {
     const untilMs = leaseEndOf(gate);
-    if (!this.#isStarted || untilMs === this.#untilMs) return;
+    const checkpointId = gate.closed?.checkpointId;
+    if (!this.#isStarted || (untilMs === this.#untilMs && checkpointId === this.#checkpointId)) return;
     this.#untilMs = untilMs;
-    this.#wait(gate.closed?.checkpointId ?? "");
+    this.#checkpointId = checkpointId;
+    this.#wait(checkpointId ?? "");
   }
 
   stop(): void {

@@ -78,6 +78,28 @@ test("[L4] captured and without a cut, its word about the lease goes out all the
   expect((await room.types()).at(-1)).toBe("lease.expired");
 });
 
+test("closed for an id that was resumed, and not asked to serve again yet, it goes by the lease of what was opened since", async () => {
+  const { room, agent } = await prepared();
+  await room.decide({ type: "checkpoint.resumed", data: { command: 1, checkpointId: "c1", reason: "command" } });
+  await room.decide(moved("c2", 2 * leaseMs));
+  await turns();
+  await pass(room, leaseMs + patienceMs + 1_000);
+  expect(agent.gate.closed?.checkpointId).toBe("c1");
+  await pass(room, leaseMs);
+  expect(agent.gate.closed).toBeUndefined();
+});
+
+test("closed for another id under the same lease, it is that one which ends", async () => {
+  const { room, agent } = await prepared();
+  await room.decide({ type: "checkpoint.resumed", data: { command: 1, checkpointId: "c1", reason: "command" } });
+  await room.decide(moved("c2"));
+  await turns();
+  await room.obeyed("prepare", { checkpointId: "c2" });
+  expect(agent.gate.closed?.checkpointId).toBe("c2");
+  await pass(room, leaseMs + patienceMs + 1_000);
+  expect(agent.gate.closed).toBeUndefined();
+});
+
 test("a process that comes back after the lease has run out serves at once", async () => {
   const { room, agent } = await prepared();
   await agent.stop();

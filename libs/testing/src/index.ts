@@ -1,5 +1,6 @@
 /** Brokers for tests, faults on the way to them, the suites that every implementation of a port passes, simulated participants. */
 export { eventLogContract, type LogUnderTest } from "./event-log-contract.ts";
+export { type Counterexample, explore, type Exploration, type Space } from "./explorer.ts";
 export { FaultyProxy } from "./faulty-proxy.ts";
 export {
   digest,
