@@ -4,64 +4,13 @@
  * agent's park and go on one by one. The coordinator and the broker are processes of their own.
  */
 import { Controller } from "@holdpoint/client";
-import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { openBlobs } from "@holdpoint/jetstream";
-import { Participant, sha256 } from "@holdpoint/participant";
-import {
-  type AgentEvent,
-  type Episode,
-  filters,
-  logEvents,
-  type ParticipantEvent,
-  type Role,
-  roles,
-} from "@holdpoint/schemas";
-import type { SessionKind } from "@holdpoint/session";
+import { decodeEvents } from "@holdpoint/eventsourcing";
+import { filters, roles } from "@holdpoint/schemas";
 import { figuresOf, show, table } from "./figures.ts";
 import { inRoom, type Room, withCoordinator } from "./room.ts";
-
-type Standing = Participant<number, AgentEvent>;
+import { enter, episodesOf, standingEvents } from "./standing.ts";
 
 const checkpoints = 7;
-const seed = { digest: sha256(""), bytes: 0, text: "" };
-
-const standingKind: SessionKind<number, AgentEvent | ParticipantEvent> = {
-  open: (event) => (event.type === "session.seeded" ? 0 : undefined),
-  evolve: (state) => state,
-  fix: (state) => state,
-  summary: (state) => state,
-  edges: () => ({}),
-};
-
-const schema = eventSchema(logEvents.agent);
-
-async function enter({ run, connection, log }: Room, role: Role, episodes: readonly Episode[]): Promise<Standing> {
-  const participant = await Participant.open<number, AgentEvent>(
-    {
-      run,
-      instance: "main",
-      worker: "0",
-      incarnation: `bench-${role}`,
-      log,
-      blobs: openBlobs(connection, run, sha256),
-      messenger: connection,
-      clock: () => Date.now(),
-      fenced: () => {},
-      trouble: (what, error) => process.stderr.write(`${what} ${String(error)}\n`),
-    },
-    { role, mode: "exported", kind: standingKind, schema },
-  );
-  const opened = episodes.map((episode): AgentEvent => ({
-    type: "session.seeded",
-    data: { ...episode, sessionId: "s", seed },
-  }));
-  for (let from = 0; from < opened.length; from += 500) await participant.record(...opened.slice(from, from + 500));
-  const park = () => {
-    if (role === "agent") for (const episode of episodes) void participant.boundary(episode);
-  };
-  await participant.serve({ methods: {}, hooks: { closed: park } });
-  return participant;
-}
 
 interface Times {
   readonly holdMs: number;
@@ -85,7 +34,7 @@ async function lastUnparked({ run, log }: Room, from: number): Promise<number> {
   let lastMs = Number.NaN;
   const upTo = await log.lastSequence();
   await log.read({ from, upTo, subjects: [filters.logsOf(run, "agent")] }, (message) => {
-    const { events } = decodeEvents(message, schema);
+    const { events } = decodeEvents(message, standingEvents);
     if (events.some(({ event }) => event.type === "session.unparked")) lastMs = message.timeMs;
   });
   return lastMs;
@@ -94,7 +43,7 @@ async function lastUnparked({ run, log }: Room, from: number): Promise<number> {
 async function held(count: number): Promise<string[]> {
   const times = await inRoom((room) =>
     withCoordinator(room, async () => {
-      const episodes = Array.from({ length: count }, (_, at) => ({ rollout: `r${at}`, attempt: 0 }));
+      const episodes = episodesOf(count);
       const participants = await Promise.all(roles.map((role) => enter(room, role, episodes)));
       const taken: Times[] = [];
       for (let at = 0; at < checkpoints; at++) taken.push(await checkpoint(room, `c${at}`));

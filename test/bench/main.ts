@@ -1,6 +1,7 @@
-/** `npm run bench [append|replay|hold …]`: measures, prints Markdown tables, and judges nothing. */
+/** `npm run bench [append|replay|hold|checkpoint …]`: measures, prints Markdown tables, and judges nothing. */
 import { cpus } from "node:os";
 import { measureAppend } from "./append.ts";
+import { measureCheckpoint } from "./checkpoint.ts";
 import { measureHold } from "./hold.ts";
 import { measureReplay } from "./replay.ts";
 
@@ -8,6 +9,7 @@ const measurements: Readonly<Record<string, () => Promise<string>>> = {
   append: measureAppend,
   replay: measureReplay,
   hold: measureHold,
+  checkpoint: measureCheckpoint,
 };
 
 const wanted = process.argv.slice(2);

@@ -90,6 +90,8 @@ export function stepCapture({ checkpointId, scope }: OrderOf<"capture">, context
 /** Where the capturing part of a command stands. */
 export function capturing(context: Context, op: Op, checkpointId: string, named: readonly Episode[] | undefined) {
   const { state } = context;
+  const pending = answering(context, op, checkpointId);
+  if (pending !== undefined) return pending;
   const wanted = scopeOf(state.open, named);
   if (!wanted.ok) return { status: "failed" as const, problem: wanted.problem, result: preparedResult(checkpointId) };
   const { scope } = wanted;
@@ -108,6 +110,13 @@ export function capturing(context: Context, op: Op, checkpointId: string, named:
     continued: [...scope],
   };
   return { status: "done" as const, cut: cutOf(state, op, { checkpointId, scope, holdings }), result };
+}
+
+/** Waits for answers, of which there are many messages, without looking at each session of the scope for every one of them. */
+function answering(context: Context, op: Op, checkpointId: string) {
+  if (!op.asks.some(({ operation }) => operation === "capture")) return undefined;
+  const stand = progress(context, op, capturePlan(checkpointId, [])); // asked already: nobody is told this scope
+  return stand.status === "going" ? stand : undefined;
 }
 
 function failed(checkpointId: string, failures: readonly Failure[]) {
