@@ -1,6 +1,5 @@
 /** A room for one participant and a hand-written controller, on the in-memory log: no broker, no clock but the log's. */
 import {
-  type BlobStore,
   decodeEvents,
   encodeEvents,
   eventSchema,
@@ -8,14 +7,7 @@ import {
   MemoryLog,
   type SnapshotStore,
 } from "@holdpoint/eventsourcing";
-import {
-  type AnyMethod,
-  type IncomingRequest,
-  type Messenger,
-  Participant,
-  type RoleHooks,
-  sha256,
-} from "@holdpoint/participant";
+import { type AnyMethod, Participant, type RoleHooks, sha256 } from "@holdpoint/participant";
 import {
   type AgentEvent,
   type ControlEvent,
@@ -27,6 +19,7 @@ import {
   type ParticipantEvent,
 } from "@holdpoint/schemas";
 import type { SessionKind } from "@holdpoint/session";
+import { MemoryBlobs, MemoryMessenger } from "@holdpoint/testing";
 
 export interface Counter {
   readonly calls: number;
@@ -82,47 +75,6 @@ class MemorySnapshots implements SnapshotStore {
   }
   async load(name: string): Promise<Uint8Array | undefined> {
     return this.saved.get(name);
-  }
-}
-
-class MemoryBlobs implements BlobStore {
-  readonly #texts = new Map<string, string>();
-  async put(text: string): Promise<string> {
-    this.#texts.set(sha256(text), text);
-    return sha256(text);
-  }
-  async get(digest: string): Promise<string> {
-    return this.#texts.get(digest) ?? "";
-  }
-  async has(digest: string): Promise<boolean> {
-    return this.#texts.has(digest);
-  }
-}
-
-function matches(subject: string, filter: string): boolean {
-  const tokens = filter.split(".");
-  const parts = subject.split(".");
-  return tokens.length === parts.length && tokens.every((token, at) => token === "*" || token === parts[at]);
-}
-
-/** Core messaging within one process. A request that nobody takes waits until it is aborted. */
-class MemoryMessenger implements Messenger {
-  readonly #handlers = new Map<(request: IncomingRequest) => void, string>();
-
-  request(subject: string, body: string): Promise<Uint8Array> {
-    return new Promise((resolve) => {
-      const data = new TextEncoder().encode(body);
-      const respond = (reply: string) => resolve(new TextEncoder().encode(reply));
-      for (const [handle, filter] of this.#handlers) {
-        if (matches(subject, filter)) handle({ subject, data, respond });
-      }
-    });
-  }
-
-  async subscribe(subject: string, handle: (request: IncomingRequest) => void): Promise<{ stop(): void }> {
-    const own = (request: IncomingRequest) => handle(request);
-    this.#handlers.set(own, subject);
-    return { stop: () => void this.#handlers.delete(own) };
   }
 }
 

@@ -2,6 +2,8 @@
 export { eventLogContract, type LogUnderTest } from "./event-log-contract.ts";
 export { type Counterexample, explore, type Exploration, type Space } from "./explorer.ts";
 export { FaultyProxy } from "./faulty-proxy.ts";
+export { MemoryBlobs } from "./memory-blobs.ts";
+export { MemoryMessenger, type MemoryRequest } from "./memory-messenger.ts";
 export {
   digest,
   type SimulatedBehaviour,
