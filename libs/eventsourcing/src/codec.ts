@@ -98,11 +98,13 @@ function isEvent(value: unknown): value is Event {
 function parseEnvelope(body: Uint8Array): Envelope | string {
   const json = parseJson(body);
   if (!json.ok) return json.why;
-  const envelope = isEnvelope(json.value) ? { data: json.value } : Envelope.safeParse(json.value);
-  if (envelope.data === undefined) return `not an envelope: ${z.prettifyError(envelope.error)}`;
-  const { schema } = envelope.data;
+  if (!isEnvelope(json.value)) {
+    const { error = new z.ZodError([]) } = Envelope.safeParse(json.value);
+    return `not an envelope: ${z.prettifyError(error)}`;
+  }
+  const { schema } = json.value;
   if (schema > schemaVersion) return `written under schema ${schema}; this version reads up to ${schemaVersion}`;
-  return envelope.data;
+  return json.value;
 }
 
 function record<E>(message: StoredMessage, incarnation: string, index: number, event: E): Recorded<E> {
