@@ -1,15 +1,17 @@
-/** `npm run bench [append|replay|hold|checkpoint …]`: measures, prints Markdown tables, and judges nothing. */
+/** `npm run bench [append|replay|hold|checkpoint|takeover …]`: measures, prints Markdown tables, and judges nothing. */
 import { cpus } from "node:os";
 import { measureAppend } from "./append.ts";
 import { measureCheckpoint } from "./checkpoint.ts";
 import { measureHold } from "./hold.ts";
 import { measureReplay } from "./replay.ts";
+import { measureTakeover } from "./takeover.ts";
 
 const measurements: Readonly<Record<string, () => Promise<string>>> = {
   append: measureAppend,
   replay: measureReplay,
   hold: measureHold,
   checkpoint: measureCheckpoint,
+  takeover: measureTakeover,
 };
 
 const wanted = process.argv.slice(2);

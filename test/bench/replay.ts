@@ -12,7 +12,7 @@ import { connect } from "nats";
 import { median, show, table } from "./figures.ts";
 import { inRoom, type Room } from "./room.ts";
 
-const eventCount = Number(process.env["BENCH_EVENTS"] ?? 1_000_000);
+export const eventCount = Number(process.env["BENCH_EVENTS"] ?? 1_000_000);
 const sessions = 1_000;
 const agentEvents = eventSchema(logEvents.agent);
 const runs = 3;
@@ -34,7 +34,7 @@ function eventAt(index: number): AgentEvent {
 }
 
 /** Fills the stream with atomic batches, which is the quickest way to write many messages. */
-async function fill({ log, run }: Room, perMessage: number): Promise<number> {
+export async function fill({ log, run }: Room, perMessage: number): Promise<number> {
   const subject = `hp.${run}.log.agent.main.0`;
   const perBatch = Math.min(1_000, Math.floor(4_000_000 / (perMessage * 200)));
   let sequence = 0;

@@ -4,6 +4,7 @@ import type { EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, connectTo, ensureStream, openLog } from "@holdpoint/jetstream";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
 
 export interface Room {
   readonly run: string;
@@ -32,24 +33,43 @@ export async function inRoom<T>(measure: (room: Room) => Promise<T>): Promise<T>
   }
 }
 
+/** A coordinator of the room's run, as the process that it is. */
+export class RoomCoordinator {
+  readonly #child: ChildProcess;
+  #output = "";
+
+  constructor({ run, broker }: Room) {
+    const main = new URL("../../apps/coordinator/src/main.ts", import.meta.url);
+    const env = {
+      ...process.env,
+      ...brokerEnvironment(broker, "coordinator"),
+      HOLDPOINT_RUN: run,
+      HOLDPOINT_MONITOR_URL: broker.monitorUrl,
+    };
+    this.#child = spawn(process.execPath, [main.pathname], { env, stdio: ["ignore", "pipe", "inherit"] });
+    this.#child.stdout?.on("data", (chunk: Buffer) => void (this.#output += chunk.toString()));
+  }
+
+  /** Returns once it has said `phrase`. */
+  async says(phrase: string): Promise<void> {
+    while (!this.#output.includes(phrase)) {
+      if (this.#child.exitCode !== null) throw new Error(`the coordinator ended: ${this.#output}`);
+      await pause(5);
+    }
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    this.#child.kill(signal);
+    await once(this.#child, "exit");
+  }
+}
+
 /** Runs `measure` while a coordinator leads the room's run. */
-export async function withCoordinator<T>({ run, broker }: Room, measure: () => Promise<T>): Promise<T> {
-  const main = new URL("../../apps/coordinator/src/main.ts", import.meta.url);
-  const env = {
-    ...process.env,
-    ...brokerEnvironment(broker, "coordinator"),
-    HOLDPOINT_RUN: run,
-    HOLDPOINT_MONITOR_URL: broker.monitorUrl,
-    LOG_LEVEL: "warn",
-  };
-  const coordinator: ChildProcess = spawn(process.execPath, [main.pathname], {
-    env,
-    stdio: ["ignore", "inherit", "inherit"],
-  });
+export async function withCoordinator<T>(room: Room, measure: () => Promise<T>): Promise<T> {
+  const coordinator = new RoomCoordinator(room);
   try {
     return await measure();
   } finally {
-    coordinator.kill("SIGKILL");
-    await once(coordinator, "exit");
+    await coordinator.end("SIGKILL");
   }
 }

@@ -57,6 +57,11 @@ export class Coordinator {
     return this.#follower.state;
   }
 
+  /** The sequence of the snapshot with which it began to fold; 0 where there was none. */
+  get foldedFrom(): number {
+    return this.#follower.from;
+  }
+
   /** Stream time, epoch milliseconds. */
   get nowMs() {
     return this.#follower.nowMs;

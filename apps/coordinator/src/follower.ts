@@ -29,6 +29,7 @@ export class Follower {
   readonly #clock: StreamClock;
   readonly #halted = new AbortController();
   #state: CoordinatorState;
+  #from = 0;
   #tail: Tail | undefined;
   /** The sequence that the fold has to reach before anything else is done. */
   #awaited = Number.POSITIVE_INFINITY;
@@ -43,6 +44,11 @@ export class Follower {
 
   get state(): CoordinatorState {
     return this.#state;
+  }
+
+  /** The sequence after which it has folded the stream itself: 0, or that of the snapshot with which it began. */
+  get from(): number {
+    return this.#from;
   }
 
   /** Stream time, epoch milliseconds. */
@@ -61,6 +67,7 @@ export class Follower {
     const snapshot = await snapshots?.load();
     if (snapshot !== undefined) {
       this.#state = snapshot.state;
+      this.#from = snapshot.last.sequence;
       this.#clock.see(snapshot.last.timeMs);
     }
     this.#tail = await log.tail({ from: this.#state.sequence + 1 }, (message) => this.#fold(message));

@@ -13,7 +13,7 @@ export interface LeaderSigns {
 }
 
 /** What an answer may take; a leader that is busy folding is silent meanwhile. */
-const timeoutMs = 1_000;
+const timeoutMs = 500;
 
 export function natsSigns(connection: Connection, run: string): LeaderSigns {
   return {

@@ -25,7 +25,7 @@ export interface LeaderWatchOptions {
 /** In a row, before it is gone: a leader that has lost its connection has three pauses to renew it. */
 const absentTimes = 4;
 /** In a row, absent or silent. */
-const unansweredTimes = 5;
+const unansweredTimes = 8;
 
 export class LeaderWatch {
   readonly #options: LeaderWatchOptions;

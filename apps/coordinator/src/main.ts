@@ -54,8 +54,8 @@ const standings = {
   superseded: "another coordinator has taken over; this one stands by",
 } as const;
 
-function placeOf({ state: { sequence, phase } }: Coordinator) {
-  return { sequence, phase };
+function placeOf({ state: { sequence, phase }, foldedFrom }: Coordinator) {
+  return { sequence, phase, foldedFrom };
 }
 
 await runProcess(async () => {
