@@ -22,7 +22,7 @@ export interface CoordinatorOptions extends FollowerOptions, LeaderOptions {
 }
 
 /** `leader`: the incarnation that leads, by the log. */
-export interface Standing {
+interface Standing {
   readonly status: "leads" | "stands by" | "superseded";
   readonly leader: string | undefined;
 }

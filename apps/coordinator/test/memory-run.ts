@@ -4,7 +4,7 @@ import { sha256 } from "@holdpoint/participant";
 import { ControlEvent, controlSubject, Outcome, outcomeSubject } from "@holdpoint/schemas";
 import { SimulatedProcess } from "@holdpoint/testing";
 import type { CommandService } from "../src/command-service.ts";
-import { Coordinator, type CoordinatorOptions, type Standing } from "../src/coordinator.ts";
+import { Coordinator, type CoordinatorOptions } from "../src/coordinator.ts";
 import { FoldSnapshots } from "../src/fold-snapshot.ts";
 import type { LeaderSigns } from "../src/leader-signs.ts";
 
@@ -12,6 +12,8 @@ export const run = "demo";
 export const promise = { serverVersion: "2.15.1", syncAlways: true, replicas: 1, persistMode: "default" };
 const controlEvents = eventSchema(ControlEvent);
 const roles = ["environment", "model", "agent", "resources"] as const;
+
+type Standing = Parameters<NonNullable<CoordinatorOptions["stands"]>>[0];
 
 /** A coordinator that runs, and what it has told of itself. */
 export interface Running {
