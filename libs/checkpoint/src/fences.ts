@@ -9,15 +9,15 @@
  *  6. its deadline has passed before it began: `deadline_exceeded`. One that lies further off than any deadline may, either way, is
  *     a mistake, and refused before all of this: `invalid_request`.
  */
-import { type Command, maxTimeoutMs, type Operation, type Phase, type Problem } from "@holdpoint/schemas";
+import { type Command, maxTimeoutMs, type Operation, Phase, type Problem } from "@holdpoint/schemas";
 import { answer, append, control, type Context, type Decision, asProblem, refuse, typed } from "./decision.ts";
 import { instantMs } from "./instant.ts";
 import { isOver } from "./lease.ts";
 import { deadlineOf, idOf, isSameScope, keyOfOrder, keyWithoutScope } from "./orders.ts";
 import type { CoordinatorState, Op, Open, Queued } from "./state.ts";
 
-/** The phases in which an operation is allowed for the first time; all where it is not listed. */
-const allowedIn: { readonly [O in Operation]?: readonly Phase[] } = {
+/** Those not listed are allowed in all phases. */
+const phasesOf: { readonly [O in Operation]?: readonly Phase[] } = {
   prepare: ["idle", "preparing"],
   renew: ["preparing", "prepared", "captured", "committed", "restored"],
   capture: ["prepared"],
@@ -30,6 +30,11 @@ const allowedIn: { readonly [O in Operation]?: readonly Phase[] } = {
   remove: ["idle", "preparing"],
   release: ["idle"],
 };
+
+/** The phases in which an operation is allowed for the first time. */
+export function allowedIn(operation: Operation): readonly Phase[] {
+  return phasesOf[operation] ?? Phase.options;
+}
 
 /** Operations that name the checkpoint they are about; release names one that is over. */
 const onOpen: ReadonlySet<Operation> = new Set([
@@ -112,7 +117,7 @@ function conflictProblem({ open, phase, run }: CoordinatorState, id: string): Pr
 
 function phaseProblem(state: CoordinatorState, order: Command): Problem | undefined {
   const { operation } = order;
-  const allowed = allowedIn[operation];
+  const allowed = phasesOf[operation];
   const busy = busyWith(state, operation);
   if (busy !== undefined) return busyProblem(busy, operation);
   if (allowed === undefined || (allowed.includes(state.phase) && !isOtherKind(state, operation))) return undefined;

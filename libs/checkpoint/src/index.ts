@@ -41,4 +41,5 @@ export {
   type ParticipantGate,
 } from "./participant.ts";
 export { maxProcesses } from "./prepare.ts";
+export { operationTable } from "./operation-table.ts";
 export { type CoordinatorState, initialState } from "./state.ts";

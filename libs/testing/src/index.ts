@@ -2,6 +2,7 @@
 export { eventLogContract, type LogUnderTest } from "./event-log-contract.ts";
 export { type Counterexample, explore, type Exploration, type Space } from "./explorer.ts";
 export { FaultyProxy } from "./faulty-proxy.ts";
+export { marksOf, withTable } from "./generated-table.ts";
 export { MemoryBlobs } from "./memory-blobs.ts";
 export { MemoryMessenger, type MemoryRequest } from "./memory-messenger.ts";
 export {
