@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { keyOf } from "./small-run-key.ts";
 import { spaceOf } from "./small-run-space.ts";
-import { beginningOf, stories, type Story, type StoryName } from "./small-run-stories.ts";
+import { beginningOf, faults, stories, type Story, type StoryName } from "./small-run-stories.ts";
 import type { World } from "./small-run.ts";
 
 /** Given the beginning of a story, when that happens, no rule is broken; `decide` instead of the real decider. */
@@ -19,7 +19,7 @@ export function given(name: StoryName, decide?: World["decide"]) {
 function faultAfter(name: StoryName, actions: readonly string[], decide?: World["decide"]): string | undefined {
   const story: Story = stories[name];
   const space = spaceOf(story.commands);
-  let world = beginningOf(story, decide);
+  let world = beginningOf(story, faults, decide);
   let fault = space.fault(world);
   for (const action of actions) {
     if (fault !== undefined) return fault;

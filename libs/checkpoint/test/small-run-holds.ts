@@ -1,7 +1,7 @@
 /** What must hold in every state of a small run, and where every state must lead. */
 import { type Decision, leaseEndOf, obligationsOf } from "@holdpoint/checkpoint";
 import { keyOf } from "./small-run-key.ts";
-import { act, catchUp, copied, decision, draftsBy, isAccepted, nameOf, obey, start, type World } from "./small-run.ts";
+import { act, catchUp, copied, decision, nameOf, obey, start, type World } from "./small-run.ts";
 
 const decisions = new WeakMap<World, Decision>();
 
@@ -15,15 +15,7 @@ export function decidedIn(world: World): Decision {
 /** Those that broke a rule, or would leave a hold that never ends; `healed` remembers worlds that end well. */
 export function faultOf(world: World, healed: Set<string>): string | undefined {
   const [fault] = world.ghost.faults;
-  return fault ?? zombieFault(world) ?? gateFault(world) ?? booksFault(world) ?? holdFault(world, healed);
-}
-
-/** Control only grows, so that what is refused one message later is refused for ever. */
-function zombieFault(world: World): string | undefined {
-  const decided = decidedIn(world);
-  if (decided.kind !== "append") return undefined;
-  const isStored = isAccepted(world, draftsBy(world, decided), world.state.controlSequence + 1);
-  return isStored ? "R5: a coordinator that was followed could still write" : undefined;
+  return fault ?? gateFault(world) ?? booksFault(world) ?? holdFault(world, healed);
 }
 
 function gateFault({ processes }: World): string | undefined {

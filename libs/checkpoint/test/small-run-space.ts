@@ -10,7 +10,9 @@ import {
   send,
   copied,
   decision,
+  draftsBy,
   expire,
+  isAccepted,
   lag,
   nameOf,
   obey,
@@ -120,10 +122,17 @@ function happenOnce(world: World, action: string, commands: Commands): void {
   }
 }
 
+/**
+ * The leader appends what it has decided. So would one that was followed meanwhile: control only grows, so that what is refused one
+ * message later is refused for ever.
+ */
 function lead(world: World): void {
   const decided = decision(world);
-  if (decided.kind === "append" && !act(world, decided))
-    world.ghost.faults.push("the log refused what the leader decided");
+  if (decided.kind !== "append") return;
+  const { faults } = world.ghost;
+  const isStoredLate = isAccepted(world, draftsBy(world, decided), world.state.controlSequence + 1);
+  if (isStoredLate) faults.push("R5: a coordinator that was followed could still write");
+  if (!act(world, decided)) faults.push("the log refused what the leader decided");
 }
 
 /** The space of small runs in which `commands` may be sent. */

@@ -20,13 +20,17 @@ const [c1, c2, c3, x1, x2] = ["c1", "c2", "c3", "x1", "x2"].map((checkpointId) =
   timeoutMs: 30_000,
 }));
 
-/** Whatever may go wrong, and how often. */
-type Faults = Partial<
-  Record<
-    "dies" | "lags" | "expires" | "time passes" | "the lease ends" | "another leads" | "the leader is slow",
-    number
-  >
->;
+/** What may go wrong, each once. */
+export const faults = [
+  "dies",
+  "lags",
+  "expires",
+  "time passes",
+  "the lease ends",
+  "another leads",
+  "the leader is slow",
+] as const;
+export type Fault = (typeof faults)[number];
 
 export interface Story {
   /** Commands that were obeyed before, each alone. */
@@ -34,18 +38,8 @@ export interface Story {
   readonly commands: Commands;
   /** How often each command may come; once where it is not named. */
   readonly repeated?: Readonly<Record<string, number>>;
-  readonly faults: Faults;
 }
 
-const each = {
-  dies: 1,
-  lags: 1,
-  expires: 1,
-  "time passes": 1,
-  "the lease ends": 1,
-  "another leads": 1,
-  "the leader is slow": 1,
-} as const;
 const retired = ["retire", { rollouts: [r1, r2], timeoutMs: 30_000 }] as const;
 
 export const stories = {
@@ -53,14 +47,19 @@ export const stories = {
     past: [],
     commands: {
       "prepare c1": ["prepare", { ...c1 }],
-      "capture c1": ["capture", { ...c1 }],
-      "capture c1 with a restart": ["capture", { ...c1, scope: [r1, r2] }],
       "commit c1": ["commit", { ...c1 }],
-      "proceed c1": ["proceed", { ...c1 }],
       "resume c1": ["resume", { ...c1 }],
     },
-    repeated: { "prepare c1": 2, "resume c1": 2 },
-    faults: each,
+  },
+  "a checkpoint step by step": {
+    past: [["prepare", { ...c1 }]],
+    commands: {
+      "capture c1": ["capture", { ...c1 }],
+      "capture c1 with a restart": ["capture", { ...c1, scope: [r1, r2] }],
+      "proceed c1": ["proceed", { ...c1 }],
+      "commit c1": ["commit", { ...c1 }],
+      "resume c1": ["resume", { ...c1 }],
+    },
   },
   "two checkpoints": {
     past: [],
@@ -71,7 +70,6 @@ export const stories = {
       "resume c2": ["resume", { ...c2 }],
     },
     repeated: { "prepare c2": 2 },
-    faults: each,
   },
   "a restore": {
     past: [["checkpoint", { ...c1 }], retired],
@@ -79,11 +77,21 @@ export const stories = {
       "restore x1": ["restore", { ...x1, source: "c1" }],
       "resume x1": ["resume", { ...x1 }],
       "retire the replacement": ["retire", { rollouts: [{ rollout: "r1", attempt: 1 }], timeoutMs: 30_000 }],
-      "restore x2": ["restore", { ...x2, source: "c1" }],
-      "release nothing kept": ["release", { ...x1, kept: [] }],
     },
     repeated: { "restore x1": 2 },
-    faults: each,
+  },
+  "one restore": {
+    past: [["checkpoint", { ...c1 }], retired],
+    commands: { "restore x1": ["restore", { ...x1, source: "c1" }], "resume x1": ["resume", { ...x1 }] },
+  },
+  "two restores": {
+    past: [["checkpoint", { ...c1 }], retired],
+    commands: {
+      "restore x1": ["restore", { ...x1, source: "c1" }],
+      "resume x1": ["resume", { ...x1 }],
+      "restore x2": ["restore", { ...x2, source: "c1" }],
+      "release, nothing kept": ["release", { ...x1, kept: [] }],
+    },
   },
   "a release": {
     past: [
@@ -96,7 +104,6 @@ export const stories = {
       "checkpoint c3": ["checkpoint", { ...c3 }],
       "release, c3 kept": ["release", { ...c3, kept: ["c3"] }],
     },
-    faults: each,
   },
   "a removal": {
     past: [],
@@ -107,14 +114,21 @@ export const stories = {
       "resume c1": ["resume", { ...c1 }],
     },
     repeated: { "prepare c1": 2 },
-    faults: each,
   },
 } as const satisfies Record<string, Story>;
 
 export type StoryName = keyof typeof stories;
 
-/** The world in which a story begins, led by `decide`. */
-export function beginningOf({ past, commands, repeated = {}, faults }: Story, decide?: World["decide"]): World {
+export function isStory(name: string): name is StoryName {
+  return name in stories;
+}
+
+/** The world in which a story begins, led by `decide`; what may go wrong there: `may`. */
+export function beginningOf(
+  { past, commands, repeated = {} }: Story,
+  may: readonly Fault[] = faults,
+  decide?: World["decide"],
+): World {
   const world = smallRun(members, decide);
   settle(world);
   for (const [operation, body] of past) {
@@ -122,7 +136,7 @@ export function beginningOf({ past, commands, repeated = {}, faults }: Story, de
     settle(world);
   }
   for (const name of Object.keys(commands)) world.left[name] = repeated[name] ?? 1;
-  Object.assign(world.left, faults);
+  for (const fault of may) world.left[fault] = 1;
   return world;
 }
 
