@@ -71,8 +71,9 @@ export class Leader {
     return (await this.#stop()) ? "stopped" : "superseded";
   }
 
-  /** Says that it leads no more, so that whoever stands by need not find out. */
+  /** Says that it leads no more, so that whoever stands by need not find out. @returns whether it has led until now */
   async #stop(): Promise<boolean> {
+    if (!isLeader(this.#follower.state, this.#incarnation)) return false;
     const data = { incarnation: this.#incarnation };
     return this.#say({ type: "coordinator.stopped", data }, this.#follower.state.controlSequence);
   }

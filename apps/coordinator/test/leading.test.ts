@@ -10,7 +10,7 @@ import {
 import { ControlEvent, controlSubject, Outcome } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
 import { CommandService } from "../src/command-service.ts";
-import { MemoryRun, promise, run, until } from "./memory-run.ts";
+import { MemoryRun, promise, run, type Running, until } from "./memory-run.ts";
 
 const controlEvents = eventSchema(ControlEvent);
 
@@ -204,4 +204,22 @@ test("a request is answered with the outcome of its command, whichever of the tw
   expect(new Set(outcomes.map(({ command }) => command)).size).toBe(3);
   await coordinator.stop();
   await end;
+});
+
+test("[L1] a leader that is told to stop as it is superseded writes nothing on the other's subject", async () => {
+  const led = await MemoryRun.joined();
+  let stopped: Promise<void> | undefined;
+  const running: Running = await led.lead({
+    seen: ({ messageId }) => {
+      if (messageId === "other") stopped = running.coordinator.stop();
+    },
+  });
+  led.answering.add("other");
+  await usurp(led);
+  await stopped;
+  await running.end;
+  expect((await controlEventsOf(led)).at(-1)).toMatchObject({
+    type: "coordinator.started",
+    data: { incarnation: "other" },
+  });
 });
