@@ -5,7 +5,7 @@
 import { Controller } from "@holdpoint/client";
 import { decodeEvents, encodeEvents, eventSchema } from "@holdpoint/eventsourcing";
 import { openSnapshots } from "@holdpoint/jetstream";
-import { ControlEvent, controlSubject, logSubject, type EnvironmentEvent } from "@holdpoint/schemas";
+import { ControlEvent, controlSubject, logSubject, outcomeSubject, type EnvironmentEvent } from "@holdpoint/schemas";
 import { setTimeout as pause } from "node:timers/promises";
 import { figuresOf, show, table } from "./figures.ts";
 import { eventCount, fill } from "./replay.ts";
@@ -65,7 +65,7 @@ async function serving(room: Room, end: NodeJS.Signals): Promise<number> {
   const startedMs = Date.now();
   const coordinator = new RoomCoordinator(room);
   const { command } = await new Controller(room).command({ operation: "status" });
-  const answered = await room.log.lastOn(`hp.${room.run}.outcome.${command}`);
+  const answered = await room.log.lastOn(outcomeSubject(room.run, command));
   await snapshotSaved(room);
   await coordinator.end(end);
   return (answered?.timeMs ?? Number.NaN) - startedMs;
