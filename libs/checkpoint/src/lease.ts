@@ -18,12 +18,12 @@ export const defaultLeaseGraceMs = 600_000;
 /** What a resume that the leader commands has for its time, in milliseconds. */
 const resumeTimeoutMs = 30_000;
 
-/** The lease after `order`, whose acceptance is `queued`: of `checkpointId`, from now on. */
+/** The lease after `order`, whose acceptance is `queued`: of `checkpointId`, from now on, also where the order comes late. */
 function leaseMoved(context: Context, queued: Queued, order: Command, checkpointId: string): ControlEvent {
   const { state, nowMs, leaseGraceMs } = context;
   const others = [...state.ops.values()].filter((op) => idOf(op.order) === checkpointId);
   const deadlines = [deadlineOf(order, queued.atMs), ...others.map(({ deadlineAtMs }) => deadlineAtMs)];
-  const leaseMs = Math.max(0, Math.ceil(Math.max(...deadlines) + leaseGraceMs - nowMs));
+  const leaseMs = Math.ceil(Math.max(nowMs, ...deadlines) + leaseGraceMs - nowMs);
   return { type: "lease.moved", data: { command: queued.sequence, checkpointId, leaseMs } };
 }
 

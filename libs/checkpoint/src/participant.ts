@@ -133,7 +133,8 @@ const handlers: Handlers<ParticipantGate> = {
     return { ...gate, lease: { checkpointId, untilMs: timeMs + leaseMs } };
   },
   "checkpoint.resumed": (gate, { checkpointId }) => resumed(gate, checkpointId),
-  "resume.ended": (gate, { checkpointId }) => opened(withoutAsksFor(gate, checkpointId), checkpointId),
+  "resume.ended": (gate, { command, checkpointId }) =>
+    opened(command === null ? gate : withoutAsksOf(gate, command), checkpointId),
   "restore.started": (gate, { assignments }) => ({ ...gate, assigned: assignments }),
   "restore.failed": (gate, { command }) => ({ ...withoutAsksOf(gate, command), assigned: [] }),
   "restore.installed": (gate, { command }) => superseded(withoutAsksOf(gate, command)),
@@ -153,7 +154,7 @@ const handlers: Handlers<ParticipantGate> = {
 function asked(gate: ParticipantGate, ask: Ask, { sequence, timeMs }: Place): ParticipantGate {
   const { operation, checkpointId } = ask;
   if (checkpointId === null) return owing(gate, { sequence, askedAtMs: timeMs, ask });
-  if (gate.stale.has(checkpointId) && operation !== "resume" && operation !== "release") return gate;
+  if (gate.stale.has(checkpointId) && !afterwards.has(operation)) return gate;
   const asks = gate.asks.filter((other) => !isSuperseded(other.ask, ask));
   const next = owing({ ...gate, asks }, { sequence, askedAtMs: timeMs, ask });
   if (operation === "prepare") return { ...next, cut: undefined, closed: { checkpointId, kind: "checkpoint" } };
@@ -175,13 +176,15 @@ function withoutAsksOf(gate: ParticipantGate, command: number): ParticipantGate 
   return { ...gate, asks: gate.asks.filter(({ ask }) => ask.command !== command) };
 }
 
-/** Nothing is owed any more for an id that is over, but for a release, which names it after its end. */
+/** Nothing is owed any more for an id that is over, but what names it after its end: each resume ends by itself, and so does a release. */
 function withoutAsksFor(gate: ParticipantGate, checkpointId: string): ParticipantGate {
   return {
     ...gate,
-    asks: gate.asks.filter(({ ask }) => ask.checkpointId !== checkpointId || ask.operation === "release"),
+    asks: gate.asks.filter(({ ask }) => ask.checkpointId !== checkpointId || afterwards.has(ask.operation)),
   };
 }
+
+const afterwards: ReadonlySet<string> = new Set(["resume", "release"]);
 
 function unfixed(gate: ParticipantGate, command: number): ParticipantGate {
   return gate.fixed?.command === command ? { ...gate, fixed: undefined } : gate;

@@ -23,3 +23,13 @@ test("what was answered as a restart stays one until resume, whoever is removed 
     )
     .nothingIsBroken();
 });
+
+test("who is awaited to resume owes it, also where a controller resumes the same id once more", () => {
+  given("one restore").when("restore x1", "time passes", "resume x1").nothingIsBroken();
+});
+
+test("a successor knows what a process knew that heard late of a resume, and had said that its lease ran out", () => {
+  given("one restore")
+    .when("restore x1", "agent.0 lags", "resume x1", "agent.0 expires", "agent.0 reads")
+    .nothingIsBroken();
+});

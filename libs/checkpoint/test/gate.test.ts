@@ -5,6 +5,7 @@ import {
   initialGate,
   isRefused,
   isStale,
+  leaseExpired,
   obligationsOf,
   type ParticipantGate,
 } from "@holdpoint/checkpoint";
@@ -165,9 +166,18 @@ describe("admission", () => {
 
   test("opens at the end of a resume, also for who has not answered", () => {
     const ended: ControlEvent = { type: "resume.ended", data: { command: 11, checkpointId: "c1" } };
-    const shown = new Shown().show(asked("prepare"), resumed, asked("resume"));
+    const shown = new Shown().show(asked("prepare"), resumed, asked("resume", "c1", { command: 11 }));
     expect(shown.gate.closed?.checkpointId).toBe("c1");
     expect(shown.show(ended).gate).toMatchObject({ closed: undefined, asks: [] });
+  });
+
+  test("owes each resume of the same id its answer, whatever another begins or ends, and its own lease too", () => {
+    const [first, second] = [{ command: 11 }, { command: 12 }];
+    const ended: ControlEvent = { type: "resume.ended", data: { command: 12, checkpointId: "c1" } };
+    const shown = new Shown().show(asked("prepare"), resumed, asked("resume", "c1", first), resumed);
+    expect(shown.show(asked("resume", "c1", second)).owed).toEqual(["resume@3", "resume@5"]);
+    expect(obligationsOf(leaseExpired(shown.gate, "c1"))).toHaveLength(2);
+    expect(shown.show(ended).owed).toEqual(["resume@3"]);
   });
 
   test("opens when everybody was let go on, also for who has not answered", () => {

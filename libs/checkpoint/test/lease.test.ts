@@ -166,6 +166,18 @@ test("retire in a restore moves its lease: its controller lives", async () => {
   expect(simulation.state.open?.leaseUntilMs).toBeGreaterThanOrEqual(simulation.nowMs + 600_000);
 });
 
+test("a resume of another id that comes late, and is obeyed all the same, takes no lease from what is open", async () => {
+  const simulation = await startedRun();
+  simulation.nowMs = Date.parse("2026-11-29T12:00:00Z");
+  expectSuccess(await simulation.obeyed("prepare", c1));
+  await simulation.command("resume", { checkpointId: "c0", deadlineAt: "2026-11-29T11:00:00Z" });
+  await simulation.runOut();
+  expect([simulation.state.phase, simulation.state.open?.leaseUntilMs]).toEqual([
+    "prepared",
+    simulation.nowMs + 600_000,
+  ]);
+});
+
 describe("a deadline further off than any may be is refused where it enters", () => {
   test.each(["1970-01-01T00:00:00Z", "2200-01-01T00:00:00Z"])("%s", async (deadlineAt) => {
     const simulation = await startedRun();

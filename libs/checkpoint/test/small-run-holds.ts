@@ -1,7 +1,7 @@
 /** What must hold in every state of a small run, and where every state must lead. */
-import { type Decision, leaseEndOf, obligationsOf } from "@holdpoint/checkpoint";
+import { type CoordinatorState, type Decision, leaseEndOf, obligationsOf } from "@holdpoint/checkpoint";
 import { keyOf } from "./small-run-key.ts";
-import { act, catchUp, copied, decision, nameOf, obey, start, type World } from "./small-run.ts";
+import { act, catchUp, copied, decision, nameOf, obey, type SmallProcess, start, type World } from "./small-run.ts";
 
 const decisions = new WeakMap<World, Decision>();
 
@@ -15,7 +15,7 @@ export function decidedIn(world: World): Decision {
 /** Those that broke a rule, or would leave a hold that never ends; `healed` remembers worlds that end well. */
 export function faultOf(world: World, healed: Set<string>): string | undefined {
   const [fault] = world.ghost.faults;
-  return fault ?? gateFault(world) ?? booksFault(world) ?? holdFault(world, healed);
+  return fault ?? gateFault(world) ?? awaitedFault(world) ?? booksFault(world) ?? holdFault(world, healed);
 }
 
 function gateFault({ processes }: World): string | undefined {
@@ -27,6 +27,37 @@ function gateFault({ processes }: World): string | undefined {
       return `R8: ${nameOf(process)} knows something else than its successor would`;
   }
   return undefined;
+}
+
+/** They wait for each ask as long as it has; all others for their command's deadline. */
+const tolerant: ReadonlySet<string> = new Set(["proceed", "resume", "retire", "release"]);
+
+/** Whoever is awaited, and reads at once, knows that it is; but for what is over, as soon as the leader says so. */
+function awaitedFault({ state, processes }: World): string | undefined {
+  if (state.open?.expired === true) return undefined;
+  for (const { asks, timedOut } of state.ops.values()) {
+    const current = asks.at(-1);
+    if (current === undefined || (tolerant.has(current.operation) ? current.passed : timedOut)) continue;
+    const missing = missingIn(state, current);
+    const unaware = processes.filter(({ alive, unread, gate, ...process }) => {
+      const owes = gate.asks.some(({ sequence }) => sequence === current.sequence);
+      return alive && unread === undefined && missing.has(keyOfProcess(process)) && !owes;
+    });
+    if (unaware[0] !== undefined)
+      return `R10: ${nameOf(unaware[0])} is awaited to ${current.operation}, and does not owe it`;
+  }
+  return undefined;
+}
+
+function missingIn({ processes }: CoordinatorState, { roles, answers }: CoordinatorAsk): ReadonlySet<string> {
+  const expected = [...processes.values()].filter(({ expected: is, role }) => is && roles.includes(role));
+  return new Set(expected.map(({ key }) => key).filter((key) => !answers.has(key)));
+}
+
+type CoordinatorAsk = NonNullable<ReturnType<CoordinatorState["ops"]["get"]>>["asks"][number];
+
+function keyOfProcess({ role, instance, worker }: Pick<SmallProcess, "role" | "instance" | "worker">): string {
+  return `${role}.${instance}.${worker}`;
 }
 
 /** The coordinator's fold knows what the log said. */

@@ -154,3 +154,13 @@ export function settle(world: World): void {
     }
   }
 }
+
+/** Settles, and lets time pass, in whole milliseconds, to whatever a command under way waits for, until none is. */
+export function runOut(world: World): void {
+  settle(world);
+  while (world.state.ops.size > 0) {
+    const decided = decision(world);
+    if (decided.kind === "wait") world.nowMs = Math.max(world.nowMs, Math.ceil(decided.untilMs));
+    settle(world);
+  }
+}

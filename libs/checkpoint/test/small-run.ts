@@ -39,6 +39,7 @@ import {
   logSubject,
   type Operation,
   Outcome,
+  type Problem,
   type Role,
 } from "@holdpoint/schemas";
 import { digest } from "@holdpoint/testing";
@@ -73,6 +74,8 @@ export interface SmallProcess {
   sessions: Episode[];
   /** What it answers that it cannot export. */
   readonly restarts: readonly Episode[];
+  /** It answers everything with a problem. */
+  broken: boolean;
 }
 
 export interface World {
@@ -120,11 +123,18 @@ export function smallRun(members: readonly Member[], decide: World["decide"] = r
 function join(world: World, { role, worker = "0", sessions = [], restarts = [] }: Member): void {
   const place = { role, instance: `${role}1`, worker };
   const gate = initialGate(role);
-  const lives = { end: 0, life: 0, alive: false, unread: undefined };
+  const lives = { end: 0, life: 0, alive: false, unread: undefined, broken: false };
   const process = { ...place, subject: logSubject(run, place), gate, fold: gate, ...lives, restarts };
   const joined: SmallProcess = { ...process, sessions: [...sessions] };
   world.processes.push(joined);
   start(world, joined);
+  if (role === "environment" && sessions.length > 0) say(world, joined, ...sessions.map((episode) => opened(episode)));
+}
+
+function opened({ rollout, attempt }: Episode): NewEvent {
+  const task = { digest: digest("task"), bytes: 4, text: "task" };
+  const data = { rollout, attempt, sessionId: `s-${rollout}`, task, agent: "agent1", resources: "resources1" };
+  return { type: "episode.opened", data: { ...data, budgetMs: null, policyVersion: 0 } };
 }
 
 /** A world of its own, equal to this one. */
@@ -264,8 +274,15 @@ export function obey(world: World, process: SmallProcess): void {
   const { events = [], ...reply } = replyTo(ask, process);
   const data = { asked, operation, checkpointId, ...reply };
   if (!say(world, process, ...events, { type: "participant.answered", data })) return;
-  if (operation === "restore") process.sessions = [...(reply.installed ?? [])];
+  process.sessions = (reply.installed ?? process.sessions).filter((own) => !isFreed(ask, own));
   heard(process, (gate) => answered(gate, data));
+}
+
+function isFreed({ operation, rollouts = [] }: Ask, own: Episode): boolean {
+  if (operation !== "retire" && operation !== "forget") return false;
+  return rollouts.some(({ rollout, attempt }) => {
+    return rollout === own.rollout && (operation === "forget" || own.attempt <= attempt);
+  });
 }
 
 /** Its own clock says that the lease of what is open here is over. */
@@ -303,10 +320,12 @@ interface Reply {
   readonly digest?: string;
   readonly sessions?: number;
   readonly installed?: readonly Episode[];
+  readonly problem?: Problem;
 }
 
 function replyTo({ operation, scope = [], assignments = [], checkpointId }: Ask, process: SmallProcess): Reply {
   const { gate, restarts, subject } = process;
+  if (process.broken) return { problem: { code: "unavailable", message: "broken" } };
   const sessions = process.sessions.filter((episode) => !isRefused(gate, episode));
   const held = digest(`held by ${subject}`);
   if (operation === "prepare")
