@@ -7,12 +7,12 @@
  *  - Bounds. Each command comes as often as its story says, each fault once; no more than `HOLDPOINT_STATES` states are visited in
  *    each exploration, so that those which are not complete hold up to the depth that is printed.
  *  - The leader decides at once whatever is due, but where the fault is that it is slow: then each of its appends is a step. It
- *    always knows the whole log. One that was followed is judged at each decision by
- *    whether the log would store it one message later.
+ *    always knows the whole log. One that was followed is judged at each decision by whether the log would store it one message later.
  *  - Processes read at once what stands on control, but for one that lags: it reads all that it has missed at some later time, or dies.
  *    What a process captures and its answer are one message.
  *  - Time stands still, but for "time passes", to the next instant that the leader waits for, and "the lease ends".
- *  - Two worlds are the same up to the names of positions in the log and a shift of time: see `small-run-key.ts`.
+ *  - Two worlds are the same up to the names of positions in the log and a shift of time: see `small-run-key.ts`, and
+ *    `explored-key.test.ts` for whether they may be.
  *  - The log itself is never damaged, and loses nothing.
  */
 import { explore } from "@holdpoint/testing";
