@@ -55,10 +55,13 @@ export class Driver {
     const stopWatching = this.#meter.watch(this.#episode, this.#controller);
     const ending = await this.#steps().catch((error: unknown) => endingOf(error));
     stopWatching();
-    if (ending === undefined) return;
-    await this.#end(ending).catch((error: unknown) => {
+    try {
+      if (ending !== undefined) await this.#end(ending);
+    } catch (error) {
       if (!HoldpointError.is(error, "stale_attempt")) throw error; // retired meanwhile: nobody waits for its end
-    });
+    } finally {
+      this.#meter.forget(this.#episode);
+    }
   }
 
   /** Takes steps until the last. @throws what ends the episode otherwise */
@@ -166,7 +169,7 @@ export class Driver {
 
   async #end(ending: Ending): Promise<void> {
     const { sessionId, policyVersion } = this.#state;
-    const chargedMs = this.#meter.chargeOf(this.#episode, this.#state);
+    const chargedMs = await this.#meter.chargeOf(this.#episode, this.#state);
     if (ending.status !== "finished") await this.#close("agent");
     await this.#close("resources");
     await this.#participant.boundary(this.#episode);

@@ -13,6 +13,8 @@ export class Meter {
   readonly #parking: Parking;
   /** Sequence from which the open checkpoint, or the one before it, matters. */
   #closedAt = 0;
+  /** Settles when all is read that the sessions did while admission was closed last: before, nobody is charged. */
+  #settled: Promise<void> = Promise.resolve();
 
   constructor(participant: Environment) {
     this.#participant = participant;
@@ -24,8 +26,16 @@ export class Meter {
     this.#closedAt = sequence;
   }
 
+  /** Admission is open again, whatever became of the checkpoint. */
   opened(): void {
-    this.#parking.letGo(this.#participant.clock.nowMs());
+    this.#settled = this.#settle(this.#participant.clock.nowMs()).catch((error: unknown) => {
+      this.#participant.options.trouble("when sessions were parked could not be read, and is charged", error);
+    });
+  }
+
+  async #settle(openedAtMs: number): Promise<void> {
+    await this.#parking.readFrom(Math.max(1, this.#closedAt));
+    this.#parking.letGo(openedAtMs);
   }
 
   /** After a crash: reads what the processes before this one have seen, from the oldest sample that matters. */
@@ -36,6 +46,7 @@ export class Meter {
 
   /** The charge of each session at the cut that is being made, as events. */
   async sample(sessions: readonly Session<EpisodeState>[]): Promise<readonly EnvironmentEvent[]> {
+    await this.#settled;
     await this.#parking.readFrom(Math.max(1, this.#closedAt));
     const nowMs = this.#participant.clock.nowMs();
     return sessions.map(({ rollout, attempt, state, claimed }) => {
@@ -46,7 +57,8 @@ export class Meter {
   }
 
   /** What the episode has used up by now. */
-  chargeOf(episode: Episode, state: EpisodeState): number {
+  async chargeOf(episode: Episode, state: EpisodeState): Promise<number> {
+    await this.#settled;
     return this.#charge(episode, state, this.#participant.clock.nowMs());
   }
 
@@ -61,9 +73,10 @@ export class Meter {
     let stopped = false;
     const look = async (): Promise<void> => {
       await this.#participant.admission.whenOpen(controller.signal);
+      await this.#settled;
       const state = this.#participant.sessions.get(episode)?.state;
       if (stopped || state === undefined) return;
-      const leftMs = remainingMs(state.budgetMs, this.chargeOf(episode, state));
+      const leftMs = remainingMs(state.budgetMs, this.#charge(episode, state, this.#participant.clock.nowMs()));
       if (leftMs <= 0) controller.abort(new BudgetSpent());
       else if (Number.isFinite(leftMs)) timer = setTimeout(() => void look(), Math.min(leftMs, longestWaitMs));
     };
@@ -71,8 +84,12 @@ export class Meter {
     return () => {
       stopped = true;
       clearTimeout(timer);
-      this.#parking.forget(episode);
     };
+  }
+
+  /** The episode is over here: nobody asks for its charge any more. */
+  forget(episode: Episode): void {
+    this.#parking.forget(episode);
   }
 
   #charge(episode: Episode, state: EpisodeState, nowMs: number): number {

@@ -15,6 +15,8 @@ export class Parking {
   readonly #run: string;
   readonly #spans = new Map<string, Span[]>();
   readonly #since = new Map<string, number>();
+  /** Episodes of which it has read that they were parked. */
+  readonly #seen = new Set<string>();
   #next = 0;
 
   constructor(log: EventLog, run: string) {
@@ -51,18 +53,22 @@ export class Parking {
     this.#since.clear();
   }
 
-  /** What is known of an episode that is over, or was charged for, is needed no more. */
+  /** What is known of an episode that is over is needed no more. */
   forget(episode: Episode): void {
     this.#spans.delete(keyOf(episode));
+    this.#seen.delete(keyOf(episode));
   }
 
   #parked(episode: Episode, timeMs: number): void {
+    this.#seen.add(keyOf(episode));
     if (!this.#since.has(keyOf(episode))) this.#since.set(keyOf(episode), timeMs);
   }
 
+  /** What was never seen parked was so before the reading began, and that is not later than the episode's latest sample. */
   #unparked(episode: Episode, timeMs: number): void {
     const key = keyOf(episode);
-    const fromMs = this.#since.get(key);
+    const fromMs = this.#seen.has(key) ? this.#since.get(key) : 0;
+    this.#seen.add(key);
     this.#since.delete(key);
     if (fromMs !== undefined) this.#end(key, { fromMs, toMs: timeMs });
   }

@@ -1,0 +1,113 @@
+/** Whoever waits for a checkpoint is not charged for it, whatever becomes of the checkpoint. */
+import type { ControlEvent } from "@holdpoint/schemas";
+import { expect, test } from "vitest";
+import { Room } from "./room.ts";
+
+const everyone = ["environment", "model", "agent", "resources"] as const;
+const verdict = new Room().replies["activate"];
+
+function asked(operation: "prepare" | "capture" | "proceed" | "resume"): ControlEvent {
+  const data = { command: 1, operation, roles: [...everyone], checkpointId: "c1", remainingMs: 60_000 };
+  return { type: "participants.asked", data: operation === "capture" ? { ...data, scope: [r1] } : data };
+}
+
+const r1 = { rollout: "r1", attempt: 0 };
+const resumed: ControlEvent = {
+  type: "checkpoint.resumed",
+  data: { command: 1, checkpointId: "c1", reason: "command" },
+};
+const captured: ControlEvent = {
+  type: "checkpoint.captured",
+  data: { command: 1, checkpointId: "c1", stream: "HP_room", scope: [r1], holdings: [] },
+};
+
+/** r1 runs, with a budget of 25 s, and has worked for 3 s when a checkpoint closes admission. */
+async function prepared(): Promise<Room> {
+  const room = new Room();
+  room.replies = { ...room.replies, activate: undefined };
+  await room.servants();
+  await room.enter();
+  await room.dispatch("r1", { budgetMs: 25_000 });
+  while (!room.asked.includes("agent activate r1/0")) await room.turns(1);
+  room.nowMs += 3_000;
+  await room.decide(asked("prepare"));
+  await room.agentSays("session.parked", "r1");
+  await room.turns();
+  return room;
+}
+
+async function opened(room: Room, ...events: readonly ControlEvent[]): Promise<void> {
+  await room.agentSays("session.unparked", "r1");
+  await room.decide(...events);
+  await room.turns();
+}
+
+/** One more second of work, then the agent is done. @returns how it ended */
+async function end(room: Room) {
+  room.nowMs += 1_000;
+  room.replies = { ...room.replies, activate: verdict };
+  room.answer();
+  return (await room.until("episode.ended")).at(-1)?.data;
+}
+
+test("[S3] a prepare that is aborted costs nothing, however long it stood", async () => {
+  const room = await prepared();
+  room.nowMs += 30_000;
+  await opened(room, resumed, asked("resume"));
+  expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
+});
+
+test("[S3] nor does the time between the cut and the resume", async () => {
+  const room = await prepared();
+  room.nowMs += 10_000;
+  await room.decide(asked("capture"));
+  await room.turns();
+  await room.decide(captured);
+  room.nowMs += 20_000;
+  await opened(room, resumed, asked("resume"));
+  expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
+});
+
+test("[S3] nor do two prepares, one after the other, both aborted", async () => {
+  const room = await prepared();
+  room.nowMs += 30_000;
+  await opened(room, resumed, asked("resume"));
+  room.nowMs += 2_000;
+  const again = (event: ControlEvent): ControlEvent =>
+    JSON.parse(JSON.stringify(event).replaceAll("c1", "c2").replaceAll('"command":1', '"command":2'));
+  await room.decide(again(asked("prepare")));
+  await room.agentSays("session.parked", "r1");
+  await room.turns();
+  room.nowMs += 40_000;
+  await opened(room, again(resumed), again(asked("resume")));
+  expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 6_000 });
+});
+
+test("[S3] [L9] a successor that starts inside the hold, after the cut, charges nothing for it either", async () => {
+  const room = await prepared();
+  await room.decide(asked("capture"));
+  await room.turns();
+  await room.decide(captured);
+  room.nowMs += 20_000;
+  await room.enter();
+  room.nowMs += 20_000;
+  await opened(room, resumed, asked("resume"));
+  expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
+});
+
+test("work that goes on while admission is closed is charged", async () => {
+  const room = new Room();
+  room.replies = { ...room.replies, activate: undefined };
+  await room.servants();
+  await room.enter();
+  await room.dispatch("r1", { budgetMs: 25_000 });
+  while (!room.asked.includes("agent activate r1/0")) await room.turns(1);
+  room.nowMs += 3_000;
+  await room.decide(asked("prepare"));
+  await room.turns();
+  room.nowMs += 5_000; // it comes to a boundary only now
+  await room.agentSays("session.parked", "r1");
+  room.nowMs += 10_000;
+  await opened(room, resumed, asked("resume"));
+  expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 9_000 });
+});
