@@ -6,16 +6,18 @@ import { Room } from "./room.ts";
 const everyone = ["environment", "model", "agent", "resources"] as const;
 const verdict = new Room().replies["activate"];
 
-function asked(operation: "prepare" | "capture" | "proceed" | "resume"): ControlEvent {
-  const data = { command: 1, operation, roles: [...everyone], checkpointId: "c1", remainingMs: 60_000 };
+function asked(operation: "prepare" | "capture" | "proceed" | "resume", checkpointId = "c1"): ControlEvent {
+  const data = { command: 1, operation, roles: [...everyone], checkpointId, remainingMs: 60_000 };
   return { type: "participants.asked", data: operation === "capture" ? { ...data, scope: [r1] } : data };
 }
 
 const r1 = { rollout: "r1", attempt: 0 };
-const resumed: ControlEvent = {
-  type: "checkpoint.resumed",
-  data: { command: 1, checkpointId: "c1", reason: "command" },
-};
+/** The end of the id, and the ask to serve again. */
+function resumed(checkpointId = "c1"): readonly ControlEvent[] {
+  const data = { command: 1, checkpointId, reason: "command" as const };
+  return [{ type: "checkpoint.resumed", data }, asked("resume", checkpointId)];
+}
+
 const captured: ControlEvent = {
   type: "checkpoint.captured",
   data: { command: 1, checkpointId: "c1", stream: "HP_room", scope: [r1], holdings: [] },
@@ -53,7 +55,7 @@ async function end(room: Room) {
 test("[S3] a prepare that is aborted costs nothing, however long it stood", async () => {
   const room = await prepared();
   room.nowMs += 30_000;
-  await opened(room, resumed, asked("resume"));
+  await opened(room, ...resumed());
   expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
 });
 
@@ -64,22 +66,20 @@ test("[S3] nor does the time between the cut and the resume", async () => {
   await room.turns();
   await room.decide(captured);
   room.nowMs += 20_000;
-  await opened(room, resumed, asked("resume"));
+  await opened(room, ...resumed());
   expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
 });
 
 test("[S3] nor do two prepares, one after the other, both aborted", async () => {
   const room = await prepared();
   room.nowMs += 30_000;
-  await opened(room, resumed, asked("resume"));
+  await opened(room, ...resumed());
   room.nowMs += 2_000;
-  const again = (event: ControlEvent): ControlEvent =>
-    JSON.parse(JSON.stringify(event).replaceAll("c1", "c2").replaceAll('"command":1', '"command":2'));
-  await room.decide(again(asked("prepare")));
+  await room.decide(asked("prepare", "c2"));
   await room.agentSays("session.parked", "r1");
   await room.turns();
   room.nowMs += 40_000;
-  await opened(room, again(resumed), again(asked("resume")));
+  await opened(room, ...resumed("c2"));
   expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 6_000 });
 });
 
@@ -91,7 +91,7 @@ test("[S3] [L9] a successor that starts inside the hold, after the cut, charges 
   room.nowMs += 20_000;
   await room.enter();
   room.nowMs += 20_000;
-  await opened(room, resumed, asked("resume"));
+  await opened(room, ...resumed());
   expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 4_000 });
 });
 
@@ -108,6 +108,6 @@ test("work that goes on while admission is closed is charged", async () => {
   room.nowMs += 5_000; // it comes to a boundary only now
   await room.agentSays("session.parked", "r1");
   room.nowMs += 10_000;
-  await opened(room, resumed, asked("resume"));
+  await opened(room, ...resumed());
   expect(await end(room)).toMatchObject({ status: "finished", chargedMs: 9_000 });
 });

@@ -96,7 +96,7 @@ function ending({ checkpointId }: Order, context: Context, op: Op): Decision {
   if (part.status === "going") return part.decision;
   const { event, failures } = part;
   const named = failures.length > 0 ? { failures: [...failures] } : {};
-  const result: Result = { phase: context.state.phase, checkpointId, ...learnt(context.state, op), ...named };
+  const result: Result = { phase: "idle", checkpointId, ...learnt(context.state, op), ...named };
   if (op.failure === undefined) return append(control(event), success(endingOf(op), result));
   const after = failures.length === 0 ? "everybody serves again" : `not everybody serves again: ${inWords(failures)}`;
   const why = asProblem(

@@ -58,6 +58,6 @@ export function stepRelease(order: Order, context: Context, op: Op): Decision {
   const released = control({ type: "checkpoint.released", data: { command: op.command, checkpointId } });
   const restorable = [...state.restorable.keys()];
   const failures = [...stand.failures];
-  const result: Result = { phase: state.phase, checkpointId, restorable, ...(failures.length > 0 && { failures }) };
+  const result: Result = { phase: "idle", checkpointId, restorable, ...(failures.length > 0 && { failures }) };
   return append(released, success(endingOf(op), result));
 }

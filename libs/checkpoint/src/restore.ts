@@ -173,6 +173,6 @@ function ending({ checkpointId, source }: Order, context: Context, op: Op): Deci
   const { code, message } = op.failure ?? asProblem("invalid_checkpoint_state", "it was resumed");
   const words = `nothing of ${source} was activated: ${message}. ${checkpointId} was resumed: ${after}`;
   const receipt = receiptOf(context.state, op);
-  const result: Result = { phase: context.state.phase, checkpointId, receipt, failures };
+  const result: Result = { phase: "idle", checkpointId, receipt, failures };
   return append(control(part.event), failure(endingOf(op), asProblem(code, words), result));
 }

@@ -75,7 +75,7 @@ export function stepResume({ checkpointId }: OrderOf<"resume">, context: Context
   const part = resuming(context, op, checkpointId);
   if (part.status === "going") return part.decision;
   const { event, failures } = part;
-  const result: Result = { phase: context.state.phase, checkpointId };
+  const result: Result = { phase: "idle", checkpointId }; // of this id; another may be open already
   if (failures.length === 0) return append(control(event), success(endingOf(op), result));
   const words = `${checkpointId} is over, and not everybody serves again: ${inWords(failures)}. Resume again`;
   const why = asProblem(codeOf(failures, "unavailable"), words);

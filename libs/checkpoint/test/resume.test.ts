@@ -77,7 +77,7 @@ describe("resume", () => {
   test("of another id leaves the open checkpoint as it is", async () => {
     const simulation = await startedRun();
     await simulation.obeyed("prepare", c1);
-    expect(expectSuccess(await simulation.obeyed("resume", c2))).toEqual({ phase: "prepared", checkpointId: "c2" });
+    expect(expectSuccess(await simulation.obeyed("resume", c2))).toEqual({ phase: "idle", checkpointId: "c2" });
     expect(simulation.state).toMatchObject({ phase: "prepared", open: c1 });
     expect(closures(simulation)).toEqual(["c1", "c1", "c1", "c1"]);
     expectSuccess(await simulation.obeyed("capture", c1));
@@ -212,4 +212,25 @@ describe("proceed", () => {
     await simulation.runOut();
     expect(await simulation.outcome(commit)).toMatchObject({ ok: true });
   });
+});
+
+test("every outcome tells of its own id, also where another is open by the time that it is over", async () => {
+  const simulation = await startedRun();
+  const agent = member(simulation, "agent");
+  agent.behaviour.resume = () => undefined;
+  const first = await simulation.command("checkpoint", { checkpointId: "c1", timeoutMs: 30_000 });
+  await simulation.settle();
+  await simulation.command("prepare", { checkpointId: "c2", timeoutMs: 30_000 });
+  await simulation.settle();
+  const foreign = await simulation.command("resume", { checkpointId: "c9", timeoutMs: 30_000 });
+  await simulation.settle();
+  agent.behaviour = {};
+  await simulation.runOut();
+  expect(simulation.state.open?.checkpointId).toBe("c2");
+  for (const [command, checkpointId] of [
+    [first, "c1"],
+    [foreign, "c9"],
+  ] as const) {
+    expect((await simulation.outcome(command)).result).toMatchObject({ phase: "idle", checkpointId });
+  }
 });
