@@ -19,6 +19,7 @@ import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
 import { adoptGiven } from "./foreign.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { LogWriter } from "./log-writer.ts";
+import { Membership } from "./membership.ts";
 import { Obedience } from "./obedience.ts";
 import { type OwnSubjects, ownSubjects, ProcessFold } from "./process-fold.ts";
 import type { ParticipantOptions, Service } from "./participant-options.ts";
@@ -48,6 +49,7 @@ export class Participant<State, Own extends SessionEvent> {
   readonly #fold: ProcessFold<State, Own>;
   readonly #refusals: Refusals;
   readonly #leaseWatch: LeaseWatch;
+  readonly #membership: Membership;
   #hooks: RoleHooks<State, Own> = {};
   #writer: LogWriter<LogEvent<Own>> | undefined;
   #queue: Promise<void> = Promise.resolve();
@@ -69,6 +71,7 @@ export class Participant<State, Own extends SessionEvent> {
     this.calls = new RpcClient(options.messenger, options.run, this.directory);
     this.#pace = new Pace(this, (events) => this.#own.record(events));
     this.#obedience = new Obedience(this);
+    this.#membership = new Membership(options, spec.role, this.directory);
     this.#leaseWatch = new LeaseWatch(
       () => this.clock.nowMs(),
       (checkpointId) => this.#expire(checkpointId),
@@ -233,7 +236,7 @@ export class Participant<State, Own extends SessionEvent> {
   }
 
   async #claim(): Promise<void> {
-    const { run, instance, worker, incarnation, log, endpoint, fenced } = this.options;
+    const { run, instance, worker, incarnation, log, endpoint } = this.options;
     const { mode, role } = this.spec;
     const { writer, sequence } = await LogWriter.claim<LogEvent<Own>>(
       {
@@ -243,7 +246,7 @@ export class Participant<State, Own extends SessionEvent> {
         incarnation,
         now: () => this.clock.nowMs(),
         applied: (events) => this.#applyAll(events),
-        fenced,
+        fenced: () => this.#membership.fenced(),
         failed: (error) => this.#failed(error),
       },
       (last) => ({
@@ -290,6 +293,7 @@ export class Participant<State, Own extends SessionEvent> {
     try {
       await this.#own.settled();
       this.#fold.applyControl(message);
+      if (!this.#stopped) this.#membership.look();
       this.changed();
       this.#obedience.look();
     } catch (error) {

@@ -1,6 +1,6 @@
 /** A process that comes after a crash goes on where the one before it stood (L9). */
 import { MemoryLog, type StoredMessage } from "@holdpoint/eventsourcing";
-import { logSubject } from "@holdpoint/schemas";
+import { type ControlEvent, logSubject } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
 import { type Agent, episodeOf, received, Room, seeded, turns, writer } from "./room.ts";
 
@@ -171,4 +171,37 @@ test("a process that leaves says so as the last thing", async () => {
   await agent.leave();
   expect((await room.types()).at(-1)).toBe("participant.left");
   expect(await room.log.lastOn(logSubject("room", writer))).toMatchObject({ controlPlane: true });
+});
+
+test("[L1] an idle process learns from the control subject that a successor takes part, or that it was removed", async () => {
+  const place = { role: "agent", instance: "main", worker: "0" } as const;
+  const joined = (incarnation: string): ControlEvent => ({
+    type: "participant.joined",
+    data: {
+      ...place,
+      incarnation,
+      mode: "exported",
+      endpoint: null,
+      announcedSequence: 1,
+      announcedAtMs: 0,
+      lastAtMs: null,
+    },
+  });
+  const ends: readonly ControlEvent[] = [
+    joined("life-7"),
+    { type: "participant.removed", data: { command: 1, ...place } },
+  ];
+  for (const end of ends) {
+    const room = new Room();
+    await room.enter();
+    await room.decide(joined("life-0")); // the one before: the coordinator is late
+    await room.decide(joined("life-1"));
+    await turns();
+    expect(room.fenced).toBe(0);
+    await room.decide(end);
+    await turns();
+    await room.decide(joined("life-8"));
+    await turns();
+    expect(room.fenced).toBe(1);
+  }
 });
