@@ -8,7 +8,7 @@ import type { EventLog } from "@holdpoint/eventsourcing";
 import { setTimeout as pause } from "node:timers/promises";
 import { Follower, type FollowerOptions } from "./follower.ts";
 import type { LeaderSigns } from "./leader-signs.ts";
-import { LeaderWatch } from "./leader-watch.ts";
+import { LeaderWatch, type Sign } from "./leader-watch.ts";
 import { Leader, type LeaderOptions } from "./leader.ts";
 
 export interface CoordinatorOptions extends FollowerOptions, LeaderOptions {
@@ -17,6 +17,8 @@ export interface CoordinatorOptions extends FollowerOptions, LeaderOptions {
   /** Unique for each life of the process. */
   readonly incarnation: string;
   readonly signs: LeaderSigns;
+  /** Told of every sign of the one that leads, while another does. */
+  readonly heard?: (leader: string, sign: Sign) => void;
   /** Told where it stands, at every change. */
   readonly stands?: (standing: Standing) => void;
 }
@@ -50,6 +52,7 @@ export class Coordinator {
       leader: () => (this.#leads ? undefined : this.#follower.state.leader),
       gone: () => this.#follower.wake(),
       pauseMs: () => askEveryMs + Math.random() * askSpreadMs,
+      ...(options.heard !== undefined && { heard: options.heard }),
     });
   }
 

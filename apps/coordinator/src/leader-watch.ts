@@ -16,6 +16,8 @@ export interface LeaderWatchOptions {
   readonly ask: (incarnation: string) => Promise<Sign>;
   /** Who leads, by the log; undefined: nobody. */
   readonly leader: () => string | undefined;
+  /** Told of every sign. */
+  readonly heard?: (incarnation: string, sign: Sign) => void;
   /** Told when the leader is found gone. */
   readonly gone: () => void;
   /** Milliseconds between two questions; not always the same, so that those who stand by do not all ask at once. */
@@ -59,6 +61,7 @@ export class LeaderWatch {
       this.#unanswered = 0;
     }
     this.#asked = incarnation;
+    this.#options.heard?.(incarnation, sign);
     if (sign === "alive" || sign === "unknown") return;
     this.#unanswered += 1;
     this.#absent = sign === "absent" ? this.#absent + 1 : 0;

@@ -8,6 +8,7 @@ import {
   streamPromise,
 } from "@holdpoint/jetstream";
 import { connectToRun, exitCodes, readSettings, type RunConnections, runProcess, sha256 } from "@holdpoint/participant";
+import type { StreamPromise } from "@holdpoint/schemas";
 import { randomUUID } from "node:crypto";
 import { CommandService } from "./command-service.ts";
 import { Coordinator } from "./coordinator.ts";
@@ -58,16 +59,31 @@ function placeOf({ state: { sequence, phase }, foldedFrom }: Coordinator) {
   return { sequence, phase, foldedFrom };
 }
 
-await runProcess(async () => {
-  const settings = readSettings(Settings, process.env);
+/** What the broker refuses us, and what goes wrong where nobody awaits it. */
+function tellOfFaults({ connection, logger }: RunConnections): void {
+  connection.onStatus((status) => {
+    if (status.type === "fault") logger.warn({ err: status.error }, "trouble on the connection to the broker");
+  });
+}
+
+/** @throws HoldpointError `unavailable` where the stream promises too little */
+async function promiseOf(settings: Settings, { connection, logger }: RunConnections): Promise<StreamPromise> {
   const { HOLDPOINT_RUN: run, HOLDPOINT_MONITOR_URL: monitorUrl } = settings;
   const allowWeak = settings.HOLDPOINT_ALLOW_WEAK === "yes";
-  const connections = await connectToRun("coordinator", settings);
-  const { connection, log, logger, incarnation } = connections;
-  const telemetry = await openTelemetry(settings, connections);
   await ensureStream(connection, run, { allowWeak });
   const promise = await streamPromise(connection, run, monitorUrl === undefined ? {} : { monitorUrl });
   for (const weakness of weaknessesOf(promise, allowWeak)) logger.warn({ promise }, weakness);
+  return promise;
+}
+
+await runProcess(async () => {
+  const settings = readSettings(Settings, process.env);
+  const { HOLDPOINT_RUN: run } = settings;
+  const connections = await connectToRun("coordinator", settings);
+  const { connection, log, logger, incarnation } = connections;
+  tellOfFaults(connections);
+  const telemetry = await openTelemetry(settings, connections);
+  const promise = await promiseOf(settings, connections);
   const [commands, service] = await serveCommands(run, connections);
   const coordinator = new Coordinator({
     run,
@@ -82,6 +98,7 @@ await runProcess(async () => {
     ...(telemetry !== undefined && { observe: telemetry.observe }),
     seen: (message) => commands.seen(message),
     decided: ({ sequence }, decision) => logger.info({ sequence, ...noteOf(decision) }, "decided"),
+    heard: (leader, sign) => logger.debug({ leader, sign }, "asked whether the leader lives"),
     stands: ({ status, leader }) => logger.info({ leader, ...placeOf(coordinator) }, standings[status]),
   });
   telemetry?.watch(coordinator);

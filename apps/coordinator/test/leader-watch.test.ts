@@ -58,6 +58,24 @@ test("what was heard of one incarnation says nothing of the next", async () => {
   expect(watch.isGone("c1")).toBe(false);
 });
 
+test("every sign is told, so that it can be read why somebody took over", async () => {
+  const stop = new AbortController();
+  const signs: readonly Sign[] = ["alive", "silent", "absent", "unknown"];
+  const told: string[] = [];
+  const watch = new LeaderWatch({
+    ask: async () => signs[told.length] ?? "unknown",
+    leader: () => "c1",
+    heard: (incarnation, sign) => {
+      told.push(`${incarnation} ${sign}`);
+      if (told.length === signs.length) stop.abort();
+    },
+    gone: () => {},
+    pauseMs: () => 0,
+  });
+  await watch.run(stop.signal);
+  expect(told).toEqual(["c1 alive", "c1 silent", "c1 absent", "c1 unknown"]);
+});
+
 test("[L16] a broker that does not let it ask is a fault, not a death", async () => {
   const refused = new Error("not allowed");
   const watch = new LeaderWatch({

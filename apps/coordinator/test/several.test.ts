@@ -12,12 +12,14 @@ const timeoutMs = 60_000;
 const controlEvents = eventSchema(ControlEvent);
 
 let live: LiveRun;
+let standing: readonly CoordinatorProcess[];
 
 beforeAll(async () => {
   live = await LiveRun.start("several");
+  live.settings = { LOG_LEVEL: "debug" };
   await live.coordinator();
   for (const role of ["environment", "model", "agent", "resources"] as const) await live.join(role, sessions);
-  await Promise.all([live.standby(), live.standby()]);
+  standing = await Promise.all([live.standby(), live.standby()]);
 });
 
 afterAll(async () => {
@@ -48,6 +50,24 @@ async function termOf(incarnation: string): Promise<{ startedAtMs: number; write
   });
   return { startedAtMs, writers: [...new Set(writers)] };
 }
+
+/** How often it has asked the leader, and was answered. */
+function answeredTo({ output }: CoordinatorProcess): number {
+  return output.split("\n").filter((line) => line.includes(`"sign":"alive"`)).length;
+}
+
+/** How many terms there have been. */
+async function terms(): Promise<number> {
+  return (await live.control()).filter(({ type }) => type === "coordinator.started").length;
+}
+
+test("[L11] beside a leader that lives and answers, the others go on standing by", async () => {
+  await eventually("both are answered many times, or one leads", async () => {
+    const isOver = (await terms()) > 1 || standing.every((process) => answeredTo(process) >= 10);
+    return isOver ? true : undefined;
+  });
+  expect(await terms()).toBe(1);
+});
 
 test("[L11] a leader that is killed anywhere in a checkpoint is followed by one that stood by, which ends it", async () => {
   for (let round = 0; round < 6; round++) {

@@ -141,6 +141,31 @@ async function differences(client: RawClient, wanted: Rules): Promise<string[]> 
   return found;
 }
 
+type Asker = Exclude<BrokerUser, "sys">;
+interface Question {
+  readonly asker: Asker;
+  readonly subject: string;
+  readonly answerer: Exclude<BrokerUser, "sys" | "web">;
+}
+
+/** Who asks whom: workers of one instance ask each other, and so do coordinators. */
+const questions: readonly Question[] = [
+  { asker: "coordinator", subject: "hp.d.lead.coordinator-1", answerer: "coordinator" },
+  { asker: "coordinator", subject: "$SRV.PING", answerer: "coordinator" },
+  ...(["trainer", "operator", "web"] as const).map((asker) => {
+    return { asker, subject: "hp.d.ctl.status", answerer: "coordinator" } as const;
+  }),
+  ...(["operator", "web"] as const).map((asker) => {
+    return { asker, subject: "$SRV.STATS", answerer: "coordinator" } as const;
+  }),
+  ...writers.flatMap((asker) =>
+    participants.flatMap((answerer) => [
+      { asker, subject: `hp.d.rpc.r-1.0.${answerer}.holder`, answerer },
+      { asker, subject: `hp.d.rpc.seed.${answerer}.i`, answerer },
+    ]),
+  ),
+];
+
 let broker: RunningBroker;
 beforeAll(async () => {
   broker = await startBroker();
@@ -155,6 +180,22 @@ describe("the users of nats.conf", () => {
       expect(await differences(await RawClient.connect(broker.url, credentials), wanted)).toEqual([]);
     },
   );
+
+  test.each(questions)("$answerer hears and answers what $asker asks on $subject", async (question) => {
+    const { asker, answerer, subject } = question;
+    const url = asker === "web" ? broker.wsUrl : broker.url;
+    const asking = await RawClient.connect(url, broker.credentialsOf(asker));
+    const answering = await RawClient.connect(broker.url, broker.credentialsOf(answerer));
+    const inbox = `${broker.credentialsOf(asker).inboxPrefix}.x.1`;
+    const may = {
+      ask: await asking.mayPublish(subject),
+      hearTheAnswer: await asking.maySubscribe(inbox),
+      hear: await answering.maySubscribe(subject),
+      answer: await answering.mayPublish(inbox),
+    };
+    for (const client of [asking, answering]) client.close();
+    expect(may).toEqual({ ask: true, hearTheAnswer: true, hear: true, answer: true });
+  });
 
   test("web may read over WebSocket, and write nothing", async () => {
     const page = await RawClient.connect(broker.wsUrl, broker.credentialsOf("web"));
