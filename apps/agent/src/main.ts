@@ -36,4 +36,4 @@ await runProcess(async () => {
       await run.connection.close();
     },
   };
-});
+}, "agent");

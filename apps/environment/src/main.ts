@@ -22,4 +22,4 @@ await runProcess(async () => {
       await run.connection.close();
     },
   };
-});
+}, "environment");

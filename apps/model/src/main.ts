@@ -35,4 +35,4 @@ await runProcess(async () => {
       await connection.close();
     },
   };
-});
+}, "model");

@@ -40,4 +40,4 @@ await runProcess(async () => {
       await run.connection.drain();
     },
   };
-});
+}, "resources");

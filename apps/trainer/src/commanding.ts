@@ -20,12 +20,12 @@ const graceMs = 15_000;
 export const tries = 20;
 export const pauseMs = 500;
 
-/** The prefixes of the ids that trainers give: to checkpoints, and to restores. */
-export const prefixes = { checkpoint: "c", restore: "r" } as const;
+/** The prefixes of the ids that trainers give, to checkpoints and to restores: nobody else is to begin an id with them. */
+export const prefixes = { checkpoint: "trainer-c", restore: "trainer-r" } as const;
 
-/** Whether a trainer has given this id. */
-export function isOwnId(checkpointId: string): boolean {
-  return /^[cr]\d{1,15}$/.test(checkpointId);
+/** Whether the id is one of those that trainers give. */
+function isTrainersId(checkpointId: string): boolean {
+  return /^trainer-[cr]\d{1,15}$/.test(checkpointId);
 }
 
 export function isLasting({ problem }: Outcome & { ok: false }): boolean {
@@ -55,7 +55,7 @@ export async function attempt(context: TrainerContext, command: Command): Promis
 /** Ends what a trainer before this one, or a command that failed, has left open. */
 export async function resumeLeftOpen(context: TrainerContext): Promise<void> {
   const { open } = context.view.history;
-  if (open !== undefined && isOwnId(open)) await resume(context, open);
+  if (open !== undefined && isTrainersId(open)) await resume(context, open);
 }
 
 /**

@@ -149,7 +149,7 @@ export class ControlHistory {
   }
 
   #count(checkpointId: string): void {
-    const [, prefix = "", digits = ""] = /^([a-z]+)(\d{1,15})$/.exec(checkpointId) ?? [];
+    const [, prefix = "", digits = ""] = /^([a-z-]+)(\d{1,15})$/.exec(checkpointId) ?? [];
     this.#numbers.set(prefix, Math.max(Number(digits), this.#numbers.get(prefix) ?? 0));
   }
 }

@@ -1,15 +1,15 @@
 /** The trainer's process: what it knows of its run, and where it goes on from. Wiring, and nothing else. */
 import { Controller } from "@holdpoint/client";
-import { HoldpointError } from "@holdpoint/errors";
 import {
   connectToRun,
+  exitCodeOf,
   exitCodes,
   LogWriter,
   readSettings,
   type RunConnections,
   runProcess,
+  streamMade,
 } from "@holdpoint/participant";
-import { setTimeout as delay } from "node:timers/promises";
 import { resumeLeftOpen } from "./commanding.ts";
 import { Consumption } from "./consumption.ts";
 import type { TrainerContext } from "./context.ts";
@@ -26,7 +26,6 @@ import { Trainer } from "./trainer.ts";
 
 /** How long to wait for a coordinator to make the run's stream. */
 const streamPatienceMs = 60_000;
-const pauseMs = 200;
 
 await runProcess(async () => {
   const settings = readSettings(TrainerSettings, process.env);
@@ -38,7 +37,7 @@ await runProcess(async () => {
     (error: unknown) => {
       if (stopping) return;
       connections.logger.error({ err: error }, "the trainer stops");
-      process.exit(HoldpointError.is(error, "invalid_request") ? exitCodes.misconfigured : exitCodes.failed);
+      process.exit(exitCodeOf(error));
     },
   );
   return {
@@ -47,7 +46,7 @@ await runProcess(async () => {
       await connections.connection.close();
     },
   };
-});
+}, "trainer");
 
 async function train(
   connections: RunConnections,
@@ -56,6 +55,9 @@ async function train(
 ): Promise<void> {
   const { log, logger, incarnation } = connections;
   const dir = await StateDir.open(settings.HOLDPOINT_STATE_DIR, incarnation);
+  // Before the log is claimed: a trainer of another plan fences nobody.
+  const found = await dir.load();
+  if (found !== undefined) requireSamePlan(found.plan, planOf(settings));
   if (settings.HOLDPOINT_RESTORE === undefined && (await dir.final()) !== undefined) {
     logger.info("the run has ended: final.json says what came of it");
     return;
@@ -63,7 +65,7 @@ async function train(
   const context = await openContext(connections, { settings, groups, dir });
   const publications = await Publications.read(log, context.run, await log.lastSequence());
   await resumeLeftOpen(context);
-  const state = await stateToGoOnFrom(context);
+  const state = await stateToGoOnFrom(context, publications);
   const { run, view } = context;
   const { connection } = connections;
   const instance = settings.HOLDPOINT_INSTANCE;
@@ -93,7 +95,7 @@ async function openContext(
 ): Promise<TrainerContext> {
   const { connection, log, blobs, logger } = connections;
   const run = parts.settings.HOLDPOINT_RUN;
-  await untilStream(connections);
+  await streamMade(log, logger, { patienceMs: streamPatienceMs });
   const writer = await claim(connections, await parts.dir.load());
   const view = new RunView(log.stream, run, (what) => logger.warn({ what }, "cannot be read"));
   const end = await readRun(log, run, view);
@@ -132,34 +134,21 @@ async function claim(
 }
 
 /** The saved state, read after the trainer before this one was fenced; or that of a checkpoint. */
-async function stateToGoOnFrom(context: TrainerContext): Promise<TrainerState> {
+async function stateToGoOnFrom(context: TrainerContext, publications: Publications): Promise<TrainerState> {
   const { settings, dir, log, say } = context;
   const plan = planOf(settings);
   const wanted = settings.HOLDPOINT_RESTORE;
+  const saved = (await dir.load()) ?? { ...firstState(plan), taken: [...publications.checkpoints] };
   if (wanted === undefined) {
-    const state = (await dir.load()) ?? firstState(plan);
-    requireSamePlan(state.plan, plan);
-    await requireSameStream(log, state);
-    return state;
+    requireSamePlan(saved.plan, plan);
+    await requireSameStream(log, saved);
+    return saved;
   }
-  const { checkpointId, state } = await goBack(context, wanted);
+  const { checkpointId, state: older } = await goBack(context, wanted);
+  const state = { ...older, taken: saved.taken };
   await dir.removeFinal();
   await dir.save(state);
   const { version, cursor } = state;
   await say([{ type: "trainer.saved", data: { checkpointId, version, cursor } }]);
   return state;
-}
-
-/** The coordinator makes the stream of a run; a trainer may be started before it. */
-async function untilStream({ log }: RunConnections): Promise<void> {
-  const end = performance.now() + streamPatienceMs;
-  for (;;) {
-    try {
-      await log.lastSequence();
-      return;
-    } catch (error) {
-      if (!HoldpointError.is(error, "not_found") || performance.now() > end) throw error;
-      await delay(pauseMs);
-    }
-  }
 }

@@ -14,6 +14,7 @@ const trainerEvents = eventSchema(logEvents.trainer);
 
 export class Publications {
   readonly #latest = new Map<string, string>();
+  readonly #saved = new Set<string>();
 
   /** What trainers of the run have published up to `upTo`. */
   static async read(log: EventLog, run: string, upTo: number): Promise<Publications> {
@@ -27,6 +28,12 @@ export class Publications {
   add(event: TrainerLogEvent): void {
     const said = saidBy(event);
     if (said !== undefined) this.#latest.set(said.name, said.what);
+    if (event.type === "trainer.saved" && event.data.checkpointId !== null) this.#saved.add(event.data.checkpointId);
+  }
+
+  /** The checkpoints with which a state was saved, oldest first. */
+  get checkpoints(): readonly string[] {
+    return [...this.#saved];
   }
 
   /** Those of `events` that do not stand as they are. */

@@ -6,8 +6,7 @@ import type { RunPlan } from "./state.ts";
 
 const count = (least: number) => z.coerce.number().int().min(least);
 
-/** What the trainer is told by its environment. */
-export const TrainerSettings = z.object({
+const Fields = z.object({
   ...processSettings,
   /** Its own folder, one for each run: the saved state, the checkpoint files, and at the end `final.json`. */
   HOLDPOINT_STATE_DIR: z.string().refine(isAbsolute, "expected the absolute path of a folder, one for each run"),
@@ -29,6 +28,17 @@ export const TrainerSettings = z.object({
   /** `latest`, or the id of a checkpoint to go back to; absent: on from the saved state. */
   HOLDPOINT_RESTORE: z.union([z.literal("").transform(() => undefined), CheckpointId]).optional(),
 });
+
+/** Whether the two numbers can be compared, whatever is wrong with the others: so every fault is named at once. */
+function hasNumbers({ value }: { readonly value: unknown }): boolean {
+  return Fields.pick({ HOLDPOINT_ROLLOUTS: true, HOLDPOINT_SIBLINGS: true }).safeParse(value).success;
+}
+
+/** What the trainer is told by its environment. */
+export const TrainerSettings = Fields.refine(
+  ({ HOLDPOINT_ROLLOUTS: rollouts, HOLDPOINT_SIBLINGS: siblings }) => rollouts % siblings === 0,
+  { error: "expected a multiple of HOLDPOINT_SIBLINGS", path: ["HOLDPOINT_ROLLOUTS"], when: hasNumbers },
+);
 export type TrainerSettings = z.infer<typeof TrainerSettings>;
 
 export function planOf(settings: TrainerSettings): RunPlan {

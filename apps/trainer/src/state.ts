@@ -7,7 +7,7 @@
  *  3. Which attempt of a rollout counts is not in it: the log says that (`ControlHistory`).
  */
 import { initialWeights } from "@holdpoint/repair";
-import { Attempt, Digest, EpisodeStatus, Token } from "@holdpoint/schemas";
+import { Attempt, CheckpointId, Digest, EpisodeStatus, Token } from "@holdpoint/schemas";
 import * as z from "zod";
 
 /** The format of the files that this code writes. */
@@ -63,6 +63,8 @@ export const TrainerState = z.object({
   pending: z.array(EpisodeResult),
   /** How many checkpoints were begun: the next one's number is one more, whatever became of the others. */
   checkpoints: z.int().nonnegative(),
+  /** The ids of its checkpoints that can still be restored, or were begun and may come to be: its own to release. */
+  taken: z.array(CheckpointId).default([]),
 });
 export type TrainerState = z.infer<typeof TrainerState>;
 
@@ -78,6 +80,7 @@ export function firstState(plan: RunPlan): TrainerState {
     groups: [],
     pending: [],
     checkpoints: 0,
+    taken: [],
   };
 }
 

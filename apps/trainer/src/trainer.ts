@@ -6,7 +6,7 @@
  *  2. Nothing is dispatched, trained or saved while a checkpoint is taken.
  */
 import { initialWeights, weightsDigest } from "@holdpoint/repair";
-import { begunCheckpoint, release, takeCheckpoint } from "./checkpointing.ts";
+import { begunCheckpoint, releaseOwn, takeCheckpoint } from "./checkpointing.ts";
 import { attempt, resumeLeftOpen, timeoutOf } from "./commanding.ts";
 import type { Consumption } from "./consumption.ts";
 import type { TrainerContext } from "./context.ts";
@@ -149,7 +149,7 @@ export class Trainer {
   async #finish(): Promise<Final> {
     const { weights, version, groups } = this.#state;
     await this.#save();
-    await release(this.#context, []);
+    await releaseOwn(this.#context, this.#state);
     await this.#forget();
     const final = {
       weightsDigest: weightsDigest(weights),

@@ -77,11 +77,11 @@ test("the most recently resumed id is the one whose first resume is the latest",
 test("the number of a new id is above all that the log has seen of its prefix", () => {
   const opened: ControlEvent = {
     type: "checkpoint.opened",
-    data: { command: 1, checkpointId: "c7", kind: "checkpoint", deadlineAtMs: 0 },
+    data: { command: 1, checkpointId: "trainer-c7", kind: "checkpoint", deadlineAtMs: 0 },
   };
-  const history = historyOf(opened, resumed("c12"), resumed("c3"), resumed("nightly-99"));
-  expect(history.nextNumber("c")).toBe(13);
-  expect(history.nextNumber("r")).toBe(1);
+  const history = historyOf(opened, resumed("trainer-c12"), resumed("trainer-c3"), resumed("c99"));
+  expect(history.nextNumber("trainer-c")).toBe(13);
+  expect(history.nextNumber("trainer-r")).toBe(1);
 });
 
 test("a checkpoint can be restored from its commit to its release", () => {

@@ -41,8 +41,8 @@ async function loseAll(run: StubRun, point: Condition, settings: Settings = {}):
   await run.killAt(point, settings, true);
 }
 
-const published = saying("log.trainer", '"checkpointId":"c');
-const published1 = saying("log.trainer", '"checkpointId":"c1"');
+const published = saying("log.trainer", '"checkpointId":"trainer-c');
+const published1 = saying("log.trainer", '"checkpointId":"trainer-c1"');
 const trained = (group: string) => saying("log.trainer", `"group":"${group}"`);
 
 test.each([
@@ -98,11 +98,11 @@ test("[A12] [L7] continuations are dispatched first, at exactly the attempt that
 
 test("a damaged checkpoint file is passed over for the one before it", async () => {
   const run = await start();
-  await loseAll(run, saying("log.trainer", '"checkpointId":"c2"'));
-  truncateSync(join(run.stateDir, "ckpt-c2.json"), 100);
+  await loseAll(run, saying("log.trainer", '"checkpointId":"trainer-c2"'));
+  truncateSync(join(run.stateDir, "ckpt-trainer-c2.json"), 100);
   expect((await run.finish(back)).weightsDigest).toBe(undisturbed);
   expect(run.output).toContain("passed over");
-  expect(run.output).toContain('"source":"c1"');
+  expect(run.output).toContain('"source":"trainer-c1"');
 });
 
 test("a checkpoint that cannot be restored is passed over for the one before it", async () => {
@@ -115,7 +115,7 @@ test("a checkpoint that cannot be restored is passed over for the one before it"
   run.coordinator.failures.set("restore", [{ code: "invalid_checkpoint_state", message: "a snapshot is missing" }]);
   expect((await run.finish(back)).weightsDigest).toBe(undisturbed);
   expect(run.output).toContain("a snapshot is missing");
-  const [first, second] = [...run.output.matchAll(/"source":"(c\d+)","cut"/g)].map(([, source]) => source);
+  const [first, second] = [...run.output.matchAll(/"source":"(trainer-c\d+)","cut"/g)].map(([, source]) => source);
   expect(first).not.toBe(second);
 });
 

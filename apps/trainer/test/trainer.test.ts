@@ -2,7 +2,7 @@
 import { type RunningBroker, startBroker } from "@holdpoint/broker";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { saying, StubRun, type StubRunOptions } from "./stub/run.ts";
 
 let broker: RunningBroker;
@@ -59,7 +59,7 @@ const ended = saying("result");
 const published = saying("log.trainer", '"policy.published"');
 const commanded = saying("cmd.checkpoint");
 const captured = saying("control", "checkpoint.captured");
-const saved = saying("log.trainer", '"checkpointId":"c');
+const saved = saying("log.trainer", '"checkpointId":"trainer-c');
 
 /** What came of a run, once it is finished. */
 async function outcomeOf(run: StubRun) {
@@ -174,6 +174,56 @@ test("a checkpoint that finds an invariant broken stops the run", async () => {
   expect(run.output).toContain(message);
 });
 
+/** What can be restored at the end of a run in which others have taken `ids`. @param lost whether the trainer then lost its folder */
+async function restorableAfter(ids: readonly string[], lost = false): Promise<readonly string[]> {
+  const run = await start({ heldAfter: 1 });
+  await run.killAt(saved);
+  for (const id of ids) await run.command("checkpoint", { checkpointId: id, timeoutMs: 30_000 });
+  if (lost) for (const name of readdirSync(run.stateDir)) rmSync(join(run.stateDir, name));
+  run.episodes.letGo();
+  await run.finish();
+  return run.coordinator.restorable;
+}
+
+test("checkpoints that others have taken stay restorable to the end, whatever their ids look like; its own go", async () => {
+  const others = ["c1", "nightly", "trainer-c40"];
+  expect(await restorableAfter(others)).toEqual(others);
+});
+
+test("a trainer that has lost its folder knows its own checkpoints from its log", async () => {
+  expect(await restorableAfter(["c1"], true)).toEqual(["c1"]);
+});
+
+test("a checkpoint of its own that it had not saved when it was killed goes too", async () => {
+  const run = await start({ heldAfter: 1 });
+  await run.killAt(saying("control", "checkpoint.committed"));
+  expect(run.coordinator.restorable).toEqual(["trainer-c1"]);
+  run.episodes.letGo();
+  await run.finish();
+  expect(run.coordinator.restorable).toEqual([]);
+});
+
+test("the number of a checkpoint is above every one that somebody else has taken", async () => {
+  const run = await start({ heldAfter: 1 });
+  await run.killAt(saved);
+  await run.command("checkpoint", { checkpointId: "trainer-c40", timeoutMs: 30_000 });
+  run.episodes.letGo();
+  await run.finish();
+  const numbers = (await run.savedCheckpoints()).map((id) => Number(id.slice("trainer-c".length)));
+  expect(numbers[0]).toBe(1);
+  expect(numbers.slice(1).every((number) => number > 40)).toBe(true);
+  expect(numbers.length).toBeGreaterThan(1);
+});
+
+test("a trainer whose run is not there says what it waits for", async () => {
+  const run = await start();
+  const ending = run.train({ HOLDPOINT_RUN: "nowhere" });
+  await vi.waitFor(() => expect(run.output).toContain('"stream":"HP_nowhere"'), { timeout: 60_000, interval: 20 });
+  expect(run.output).toContain("waits for the run's stream");
+  run.kill();
+  await ending;
+});
+
 test("the state of another run is refused, with what differs", async () => {
   const run = await start();
   await run.killAt(saying("log.trainer", '"group":"g1"'));
@@ -186,4 +236,21 @@ test("wrong settings are refused, all at once", async () => {
   expect(await run.train({ HOLDPOINT_STATE_DIR: "here", HOLDPOINT_SIBLINGS: "1" })).toBe(2);
   expect(run.output).toContain("HOLDPOINT_STATE_DIR");
   expect(run.output).toContain("HOLDPOINT_SIBLINGS");
+});
+
+test("rollouts that are no multiple of the siblings are named beside every other fault", async () => {
+  const run = await start();
+  expect(await run.train({ HOLDPOINT_STATE_DIR: "here", HOLDPOINT_ROLLOUTS: "7", LOG_LEVEL: "loud" })).toBe(2);
+  expect(run.output).toContain("expected a multiple of HOLDPOINT_SIBLINGS");
+  expect(run.output).toContain("LOG_LEVEL");
+  expect(run.output).toContain("HOLDPOINT_STATE_DIR");
+});
+
+test("a run that has ended is not taken for one of another plan", async () => {
+  const run = await start();
+  await run.finish();
+  const before = await run.log.lastSequence();
+  expect(await run.train({ HOLDPOINT_ROLLOUTS: "16", HOLDPOINT_SEED: "2" })).toBe(2);
+  expect(run.output).toContain("seed is 1, expected 2; rollouts is 8, expected 16");
+  expect(await run.log.lastSequence()).toBe(before);
 });

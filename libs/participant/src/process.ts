@@ -135,22 +135,42 @@ export async function openParticipant<State, Own extends SessionEvent>(
   return participant;
 }
 
-/** Returns once the run's stream is there: a coordinator makes it, and may start later than the participants. */
-export async function streamMade(log: EventLog, logger: Logger): Promise<void> {
-  for (let tries = 0; ; tries++) {
+export interface StreamPatience {
+  /** How long to wait. Default: for ever. */
+  readonly patienceMs?: number;
+  /** Between two looks. Default: 100. */
+  readonly pauseMs?: number;
+  /** Looks from one word about it to the next. Default: 100, so about ten seconds. */
+  readonly looksPerWord?: number;
+}
+
+/**
+ * Returns once the run's stream is there: a coordinator makes it, and may start later than the others. Says what it waits for.
+ *
+ * @throws HoldpointError `not_found` where it is not there in time
+ */
+export async function streamMade(
+  log: Pick<EventLog, "stream" | "lastSequence">,
+  logger: Pick<Logger, "warn">,
+  { patienceMs = Number.POSITIVE_INFINITY, pauseMs = 100, looksPerWord = 100 }: StreamPatience = {},
+): Promise<void> {
+  const { stream } = log;
+  const since = performance.now();
+  for (let looks = 0; ; looks++) {
     try {
       await log.lastSequence();
       return;
     } catch (error) {
-      if (!HoldpointError.is(error, "not_found")) throw error;
-      if (tries === 0) logger.info({ stream: log.stream }, "waits for the run's stream, which a coordinator makes");
+      const waitedMs = Math.round(performance.now() - since);
+      if (!HoldpointError.is(error, "not_found") || waitedMs > patienceMs) throw error;
+      if (looks % looksPerWord === 0) logger.warn({ stream, waitedMs }, waiting);
       await delay(pauseMs);
     }
   }
 }
 
-/** Between two looks for the run's stream. */
-const pauseMs = 100;
+const waiting =
+  "waits for the run's stream, which its coordinator makes: start one for this HOLDPOINT_RUN, or name another run";
 
 /** Records how long the broker was away, each time it comes back. */
 function noticeOutages<State, Own extends SessionEvent>(
@@ -167,16 +187,39 @@ function noticeOutages<State, Own extends SessionEvent>(
   });
 }
 
-/** Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2. */
-export async function runProcess(start: () => Promise<{ stop(): Promise<void> }>): Promise<void> {
+/** With which code a process ends that cannot go on: wrong credentials are wrong settings. */
+export function exitCodeOf(error: unknown): number {
+  const isSetting = HoldpointError.is(error, "invalid_request") || HoldpointError.is(error, "unauthorized");
+  return isSetting ? exitCodes.misconfigured : exitCodes.failed;
+}
+
+/**
+ * Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2.
+ *
+ * @param service as which the log names it, where it does not come to serve
+ */
+export async function runProcess(
+  start: () => Promise<{ stop(): Promise<void> }>,
+  service = "holdpoint",
+): Promise<void> {
   try {
     const running = await start();
     const stop = () => void running.stop().then(() => process.exit(exitCodes.ok));
     process.once("SIGTERM", stop);
     process.once("SIGINT", stop);
   } catch (error) {
-    const isSetting = HoldpointError.is(error, "invalid_request");
-    process.stderr.write(`${error instanceof Error ? (isSetting ? error.message : error.stack) : String(error)}\n`);
-    process.exit(isSetting ? exitCodes.misconfigured : exitCodes.failed);
+    // Of many lines, for whoever starts it: it is not known yet whether anything of the settings can be relied on.
+    if (HoldpointError.is(error, "invalid_request")) process.stderr.write(`${error.message}\n`);
+    else sayWhy(error, service);
+    process.exit(exitCodeOf(error));
   }
+}
+
+/** Why a process does not come to serve, as a line of its log: of our own errors code and words, of a bug where it happened too. */
+function sayWhy(error: unknown, service: string): void {
+  const { HOLDPOINT_RUN: run, LOG_LEVEL: wanted } = process.env;
+  const { data: level = "info" } = processSettings.LOG_LEVEL.safeParse(wanted);
+  const logger = createLogger(service, level).child({ run });
+  if (!HoldpointError.is(error)) logger.error({ err: error }, "this process cannot start");
+  else logger.error({ code: error.code, details: error.details }, `this process cannot start: ${error.message}`);
 }

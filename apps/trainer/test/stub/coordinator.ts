@@ -47,6 +47,11 @@ export class StubCoordinator {
     return [...this.#committed.values()].at(-1)?.scope.length ?? 0;
   }
 
+  /** The checkpoints that can be restored, oldest first. */
+  get restorable(): readonly string[] {
+    return [...this.#committed.keys()];
+  }
+
   async serve(): Promise<void> {
     await this.#seat.log.tail({ from: 1, subjects: [filters.commands(this.#run)] }, (message) => {
       this.#obeyed = this.#obeyed.then(() => this.#obey(message));

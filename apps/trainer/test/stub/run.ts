@@ -1,9 +1,18 @@
 /** A run for a trainer: a broker, the stubs, the trainer's process, and what its log says in the end. */
 import { brokerEnvironment, type RunningBroker } from "@holdpoint/broker";
 import { decodeEvents, type EventLog, eventSchema, type StoredMessage } from "@holdpoint/eventsourcing";
-import { ensureStream } from "@holdpoint/jetstream";
-import { ControlEvent, controlSubject, filters, logEvents, type LogEventOf } from "@holdpoint/schemas";
+import { ensureStream, publishCommand } from "@holdpoint/jetstream";
+import {
+  commandSubject,
+  ControlEvent,
+  controlSubject,
+  filters,
+  logEvents,
+  type LogEventOf,
+  type Operation,
+} from "@holdpoint/schemas";
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -211,6 +220,23 @@ export class StubRun {
       JSON.parse(new TextDecoder().decode(body)),
     );
     return pending + inHand;
+  }
+
+  /** Checkpoints that trainers of the run have said to be saved, in order. */
+  async savedCheckpoints(): Promise<readonly string[]> {
+    return (await this.said()).flatMap((event) =>
+      event.type === "trainer.saved" && event.data.checkpointId !== null ? [event.data.checkpointId] : [],
+    );
+  }
+
+  /** What somebody else commands; returns once it is done. */
+  async command(operation: Operation, body: object): Promise<void> {
+    const subject = commandSubject(this.run, operation);
+    const draft = { subject, body: JSON.stringify(body), messageId: randomUUID() };
+    const [seat] = this.#seats;
+    if (seat === undefined) throw new Error("nobody is seated");
+    const sequence = await publishCommand(seat.connection, this.run, draft);
+    await this.seen(saying(`outcome.${sequence}`));
   }
 
   /** The operations that were commanded. */
