@@ -38,7 +38,7 @@ export interface Model {
   readonly marks: Map<string, number>;
   readonly highest: Map<string, number>;
   readonly live: Set<string>;
-  /** By id: its rollouts, and the processes that held sessions of it. */
+  /** By id: its rollouts, and the participants that held sessions of it; whichever worker of theirs is there restores them. */
   readonly kept: Map<string, { rollouts: readonly string[]; holders: readonly string[] }>;
   /** Those who are expected, `role.worker`, and how they are. */
   readonly expected: Map<string, "well" | "silent" | "broken">;
@@ -93,11 +93,13 @@ export const busy: Rules<readonly Operation[]> = {
 
 /** Why it is refused, whenever it is allowed. */
 export const doubts: Rules<Rule<string | undefined>> = {
-  restore: ({ kept, live, expected }, payload) => {
-    const source = kept.get(payload);
+  prepare: (model) => (isThere(model, "model") ? undefined : "invalid_phase"),
+  checkpoint: (model) => (isThere(model, "model") ? undefined : "invalid_phase"),
+  restore: (model, payload) => {
+    const source = model.kept.get(payload);
     if (source === undefined) return "not_found";
-    if (source.rollouts.some((rollout) => live.has(rollout))) return "invalid_phase";
-    return source.holders.every((holder) => expected.has(holder)) ? undefined : "invalid_checkpoint_state";
+    if (source.rollouts.some((rollout) => model.live.has(rollout))) return "invalid_phase";
+    return source.holders.every((role) => isThere(model, role)) ? undefined : "invalid_checkpoint_state";
   },
   forget: ({ live, kept }, payload) =>
     live.has(payload) || [...kept.values()].some(({ rollouts }) => rollouts.includes(payload))
@@ -152,6 +154,11 @@ export const failures: Rules<Rule<void>> = {
   checkpoint: (model, _, id) => resumed(model, id),
   restore: (model, _, id) => resumed(model, id),
 };
+
+/** Whether a process of this role is expected. */
+function isThere({ expected }: Model, role: string): boolean {
+  return [...expected.keys()].some((name) => name.startsWith(`${role}.`));
+}
 
 export function listed(payload: string): string[] {
   return payload.split(" ").filter((each) => each !== "");

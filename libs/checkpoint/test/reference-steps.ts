@@ -92,7 +92,7 @@ const named: Partial<Record<Operation, Named>> = {
     return { id: which < 10 ? lastResumed : nth([...stale], which), payload: some.join(" ") };
   },
   status: () => ({}),
-  remove: () => ({ payload: "agent.1" }),
+  remove: (_, { which }) => ({ payload: ["agent.1", "agent.1", "agent.0", "model.0"][which % 4] ?? "" }),
 };
 
 /** The body of the message that says `order`. */
@@ -113,8 +113,13 @@ export function bodyOf(model: Model, { operation, id, payload, isLate }: Order, 
     case "release":
       return { ...deadline, checkpointId: id, kept: listed(payload) };
     case "remove":
-      return { ...deadline, role: "agent", instance: "agent1", worker: "1" };
+      return { ...deadline, ...processOf(payload) };
     default:
       return { ...deadline, checkpointId: id };
   }
+}
+
+function processOf(name: string): object {
+  const [role, worker] = name.split(".");
+  return { role, instance: `${role}1`, worker };
 }

@@ -32,6 +32,7 @@ import {
   type StoredMessage,
 } from "@holdpoint/eventsourcing";
 import {
+  type Adoption,
   commandSubject,
   ControlEvent,
   controlSubject,
@@ -320,10 +321,14 @@ interface Reply {
   readonly digest?: string;
   readonly sessions?: number;
   readonly installed?: readonly Episode[];
+  readonly adopted?: readonly { readonly worker: string; readonly digest: string }[];
   readonly problem?: Problem;
 }
 
-function replyTo({ operation, scope = [], assignments = [], checkpointId }: Ask, process: SmallProcess): Reply {
+function replyTo(
+  { operation, scope = [], assignments = [], adoptions = [], checkpointId }: Ask,
+  process: SmallProcess,
+): Reply {
   const { gate, restarts, subject } = process;
   if (process.broken) return { problem: { code: "unavailable", message: "broken" } };
   const sessions = process.sessions.filter((episode) => !isRefused(gate, episode));
@@ -331,7 +336,8 @@ function replyTo({ operation, scope = [], assignments = [], checkpointId }: Ask,
   if (operation === "prepare")
     return { restarts: restarts.filter((episode) => !isRefused(gate, episode)), continued: sessions };
   if (operation === "restore") {
-    return { digest: held, installed: assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt })) };
+    const installed = assignments.map(({ rollout, to: attempt }) => ({ rollout, attempt }));
+    return { digest: held, installed, adopted: adoptedBy(process, adoptions) };
   }
   if (operation !== "capture") return {};
   const inScope = sessions.filter((own) =>
@@ -342,4 +348,11 @@ function replyTo({ operation, scope = [], assignments = [], checkpointId }: Ask,
     return { type: "session.captured", data };
   });
   return { events, digest: held, sessions: inScope.length };
+}
+
+/** What it takes over from workers of its instance that are not there. */
+function adoptedBy({ role, instance, worker }: SmallProcess, adoptions: readonly Adoption[]) {
+  return adoptions
+    .filter((adoption) => adoption.role === role && adoption.instance === instance && adoption.worker === worker)
+    .map(({ of }) => ({ worker: of, digest: digest(`held by ${logSubject(run, { role, instance, worker: of })}`) }));
 }
