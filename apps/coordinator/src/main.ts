@@ -18,16 +18,27 @@ import { FoldSnapshots } from "./fold-snapshot.ts";
 import { noteOf } from "./journal.ts";
 import { natsSigns } from "./leader-signs.ts";
 import { Settings } from "./settings.ts";
+import { StallGuard } from "./stall-guard.ts";
 import { openTelemetry } from "./telemetry.ts";
+
+/** How long a request may have waited before it is handed over, in milliseconds: less than anybody waits for an outcome. */
+const patienceMs = 2_000;
+/** Between two proofs that requests do not wait, in milliseconds. */
+const proveEveryMs = 250;
+/** How long a request is tried to be stored, in milliseconds: as long as who asks waits for an answer, unless told otherwise. */
+const storeWithinMs = 5_000;
 
 /** Serves commands as requests, whoever leads. */
 async function serveCommands(run: string, connections: RunConnections): Promise<[CommandService, RunningService]> {
   const { connection, log } = connections;
+  const guard = await watchStalls(connections);
   const commands = new CommandService({
     run,
-    publish: (draft) => publishCommand(connection, run, draft),
+    publish: (draft, signal) => publishCommand(connection, run, draft, signal),
     lastOn: (subject) => log.lastOn(subject),
     newMessageId: randomUUID,
+    isPrompt: () => guard.isPrompt(),
+    storeWithinMs,
   });
   const service = await serve(connection, {
     name: "holdpoint-coordinator",
@@ -37,6 +48,19 @@ async function serveCommands(run: string, connections: RunConnections): Promise<
     endpoints: endpointsOf(run, (operation, body, traceparent) => commands.obey(operation, body, traceparent)),
   });
   return [commands, service];
+}
+
+/** A guard that is asked to prove itself for as long as the process lives. */
+async function watchStalls({ connection }: RunConnections): Promise<StallGuard> {
+  const guard = new StallGuard({
+    clock: () => Date.now(), // goes on while the machine sleeps
+    roundTrip: () => connection.roundTrip(),
+    patienceMs,
+  });
+  setInterval(() => void guard.prove(), proveEveryMs).unref();
+  connection.onStatus(({ type }) => void (type === "connected" && guard.prove()));
+  await guard.prove();
+  return guard;
 }
 
 /** Ends the process where the coordinator cannot go on; until it is told to stop. */

@@ -187,6 +187,8 @@ test("a request is answered with the outcome of its command, whichever of the tw
     publish: async (draft) => led.publish(draft),
     lastOn: async (subject) => led.log.lastOn(subject),
     newMessageId: () => "id",
+    isPrompt: () => true,
+    storeWithinMs: 60_000,
   });
   const { coordinator, end } = await led.lead({}, service);
   const encoder = new TextEncoder();

@@ -164,6 +164,15 @@ export class Connection {
     }
   }
 
+  /**
+   * Asks the broker for a sign of life, which comes after all that it had for this connection: that has been handed on by then.
+   *
+   * @throws HoldpointError `unavailable` where the connection is down, or breaks meanwhile
+   */
+  async roundTrip(): Promise<void> {
+    await this.whileConnected("a sign of life of the broker", () => this.#parts.nats.flush());
+  }
+
   /** Tells the listeners of what failed where nobody awaits it. */
   fault(error: unknown): void {
     this.#tell({ type: "fault", error: error instanceof Error ? error : new Error(String(error)) });

@@ -1,6 +1,6 @@
 import type { Draft, EventLog, StoredMessage } from "@holdpoint/eventsourcing";
-import { ensureStream, openLog } from "@holdpoint/jetstream";
-import { controlSubject, logSubject, resultSubject } from "@holdpoint/schemas";
+import { ensureStream, openLog, publishCommand } from "@holdpoint/jetstream";
+import { commandSubject, controlSubject, logSubject, resultSubject } from "@holdpoint/schemas";
 import { FaultyProxy, startTestBroker } from "@holdpoint/testing";
 import { afterAll, expect, test, vi } from "vitest";
 
@@ -184,4 +184,16 @@ test("a full stream stops an append where it is, says so, and the append goes on
   await filling;
   expect(onTrouble).toHaveBeenLastCalledWith(undefined);
   expect(await log.lastSequence()).toBe(8);
+});
+
+test("a command that cannot be stored is given up when it is told to, and is not stored when there is room", async () => {
+  const run = await broker.newRun({ maxBytes: 16_384 });
+  const subject = commandSubject(run, "prepare");
+  const big = { subject, body: "x".repeat(4096) };
+  for (const messageId of ["1", "2", "3"]) await publishCommand(coordinator, run, { ...big, messageId });
+  const late = publishCommand(coordinator, run, { ...big, messageId: "late" }, AbortSignal.timeout(100));
+  await expect(late).rejects.toMatchObject({ code: "unavailable" });
+  await ensureStream(coordinator, run, { maxBytes: 65_536 });
+  expect(await publishCommand(coordinator, run, { ...big, messageId: "next" })).toBe(4);
+  expect(await messageIds(openLog(coordinator, run))).toEqual(["1", "2", "3", "next"]);
 });

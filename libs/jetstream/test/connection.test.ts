@@ -109,6 +109,22 @@ test("a subscriber answers requests, over a broken connection, until it is stopp
   await vi.waitFor(() => expect(ask()).rejects.toMatchObject({ code: "unavailable" }), patient);
 });
 
+test("after a round trip all has been handed on that the broker had before; it fails where the connection is down", async () => {
+  const [agent, model] = await Promise.all([broker.connectAs("agent"), broker.connectAs("model", proxy.url)]);
+  const subject = freshSubject();
+  let heard = 0;
+  await model.subscribe(subject, () => void heard++);
+  for (let sent = 0; sent < 1000; sent++) agent.publish(subject, "");
+  await agent.roundTrip(); // now the broker has them
+  await model.roundTrip();
+  expect(heard).toBe(1000);
+  proxy.goDown();
+  await vi.waitFor(() => expect(model.isConnected).toBe(false), patient);
+  await expect(model.roundTrip()).rejects.toMatchObject({ code: "unavailable" });
+  proxy.heal();
+  await vi.waitFor(() => model.roundTrip(), patient);
+});
+
 test("a handler that throws or rejects is a fault that is told, and the connection goes on", async () => {
   const [agent, model] = await Promise.all([broker.connectAs("agent"), broker.connectAs("model")]);
   const faults: unknown[] = [];
