@@ -5,6 +5,7 @@ import { afterEach, expect, test, vi } from "vitest";
 import * as z from "zod";
 
 const program = fileURLToPath(new URL("../src/main.ts", import.meta.url));
+const agentProgram = fileURLToPath(new URL("../../agent/src/main.ts", import.meta.url));
 const started: ChildProcess[] = [];
 
 afterEach(() => {
@@ -21,17 +22,34 @@ function holdpoint(args: readonly string[], env: Readonly<Record<string, string>
   return { status, stdout, stderr };
 }
 
-const Up = z.object({ url: z.string(), folder: z.string(), environments: z.object({ operator: z.string() }) });
+const Up = z.object({
+  run: z.string(),
+  url: z.string(),
+  folder: z.string(),
+  environments: z.object({ operator: z.string() }),
+});
 
 /** A run that is up, what it said, and how it ended. */
-async function up() {
-  const child = spawn(process.execPath, [program, "up", "--json"], { stdio: ["ignore", "pipe", "inherit"] });
+async function up(env: Readonly<Record<string, string>> = {}) {
+  const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
+  const child = spawn(process.execPath, [program, "up", "--json"], { env: { ...process.env, ...env }, stdio });
   started.push(child);
   let printed = "";
+  const told: string[] = [];
   child.stdout.setEncoding("utf8").on("data", (text: string) => (printed += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => told.push(text));
   const exited = new Promise<number | null>((resolve) => child.once("exit", (code) => resolve(code)));
   await vi.waitFor(() => expect(printed).toContain("\n"), { timeout: 90_000, interval: 50 });
-  return { child, exited, said: Up.parse(JSON.parse(printed)) };
+  return { child, exited, said: Up.parse(JSON.parse(printed)), told: () => told.join("") };
+}
+
+function childrenOf(pid: number | undefined): readonly number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+}
+
+/** The nats-server that a run that is up has now. */
+function brokersOf(pid: number | undefined): readonly number[] {
+  return childrenOf(pid).filter((child) => readFileSync(`/proc/${child}/cmdline`, "utf8").includes("nats-server"));
 }
 
 /** What a shell knows after reading the file. */
@@ -49,6 +67,8 @@ function isAlive(pid: number): boolean {
   }
 }
 
+const notForUp = { HOLDPOINT_WORKER: "1", HOLDPOINT_METRICS: "9464" };
+
 test.each([
   [["nonsense"], /No command registered for `nonsense`/],
   [["prepare"], /--checkpoint/],
@@ -59,8 +79,15 @@ test.each([
   [["demo", "--rollouts", "6"], /expected a multiple of 4/],
   [["demo", "--chaos", "much"], /none|some|heavy/],
   [["status"], /no broker is named: set NATS_URL/],
-])("wrong usage ends with 2 and says why: %j", (args, why) => {
-  const { status, stderr } = holdpoint(args);
+  [["status"], /"a.b" for run: expected 1 to 128/, { HOLDPOINT_RUN: "a.b" }],
+  [["up"], /HOLDPOINT_WORKER: .* one process of each role[^]*HOLDPOINT_METRICS: one port/, notForUp],
+  [
+    ["up"],
+    /coordinator cannot run with its settings: [^]*HOLDPOINT_LEASE_GRACE_MS/,
+    { HOLDPOINT_LEASE_GRACE_MS: "-1" },
+  ],
+])("wrong usage ends with 2 and says why: %j", (args, why, env?: Readonly<Record<string, string>>) => {
+  const { status, stderr } = holdpoint(args, env);
 
   expect(stderr).toMatch(why);
   expect(status).toBe(2);
@@ -74,7 +101,7 @@ test("a broker that is not there ends with 1, and with --json the problem is JSO
 });
 
 test("a run that is up is commanded by the names of the protocol, and leaves nothing when it is interrupted", async () => {
-  const { child, exited, said } = await up();
+  const { child, exited, said, told } = await up({ HOLDPOINT_RUN: "mine", HOLDPOINT_SEED: "7" });
   const env = environmentIn(said.environments.operator);
 
   const status = holdpoint(["status"], env);
@@ -89,15 +116,62 @@ test("a run that is up is commanded by the names of the protocol, and leaves not
   expect(conflict.status).toBe(1);
   expect(holdpoint(["resume", "--checkpoint", "c1"], env).status).toBe(0);
   expect(holdpoint(["doctor"], env)).toMatchObject({ status: 0 });
+  expect(said.run).toBe("mine");
+  expect(told()).toContain("told what is set as HOLDPOINT_SEED");
 
   child.kill("SIGINT");
   expect(await exited).toBe(0);
   expect(() => readFileSync(said.environments.operator)).toThrow("ENOENT");
 });
 
+test("a broker that is killed is started again in place, and everybody goes on from the log", async () => {
+  const { child, exited, said, told } = await up();
+  const env = environmentIn(said.environments.operator);
+  expect(holdpoint(["checkpoint", "--checkpoint", "before"], env)).toMatchObject({ status: 0 });
+  const before = brokersOf(child.pid);
+  expect(before).toHaveLength(1);
+
+  for (const pid of before) process.kill(pid, "SIGKILL");
+  await vi.waitFor(() => expect(told()).toContain("the broker serves again"), { timeout: 60_000, interval: 50 });
+
+  expect(told()).toContain("the broker ended by itself and is started again");
+  expect(brokersOf(child.pid)).toHaveLength(1);
+  expect(brokersOf(child.pid)).not.toEqual(before);
+  expect(holdpoint(["checkpoint", "--checkpoint", "after"], env)).toMatchObject({ status: 0 });
+  expect(holdpoint(["status"], env).stdout).toContain("restorable: before, after");
+  child.kill("SIGINT");
+  expect(await exited).toBe(0);
+});
+
+test("a process of a run that is up whose place another one has taken is not started again", async () => {
+  const { child, exited, told } = await up();
+  const agent = childrenOf(child.pid).find((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("/agent/"));
+  const lines = readFileSync(`/proc/${agent}/environ`, "utf8").split("\0");
+  const env = Object.fromEntries(lines.map((line) => [line.split("=")[0], line.slice(line.indexOf("=") + 1)]));
+  started.push(spawn(process.execPath, [agentProgram], { env, stdio: "ignore" }));
+
+  await vi.waitFor(() => expect(told()).toContain("agent ended with code 3"), { timeout: 60_000, interval: 50 });
+  expect(told()).toContain("another process has taken its place, so it is not started again");
+  child.kill("SIGINT");
+  expect(await exited).toBe(0);
+});
+
+test("a run that is not there is said at once, by whichever name it was meant", async () => {
+  const { child, exited, said } = await up();
+  const env = environmentIn(said.environments.operator);
+  const byFlag = holdpoint(["status", "--run", "nowhere", "--json"], env);
+  const byVariable = holdpoint(["resume", "--checkpoint", "x"], { ...env, HOLDPOINT_RUN: "elsewhere" });
+
+  expect(JSON.parse(byFlag.stdout)).toMatchObject({ ok: false, problem: { code: "not_found" } });
+  expect(byFlag.status).toBe(1);
+  expect(byVariable.stderr).toMatch(/no such run on this broker: elsewhere .*--run or HOLDPOINT_RUN; `holdpoint up`/);
+  child.kill("SIGINT");
+  expect(await exited).toBe(0);
+});
+
 test("the processes of a run that is up end with it, also when it is killed", async () => {
   const { child, exited, said } = await up();
-  const pids = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, "utf8").trim().split(" ").map(Number);
+  const pids = childrenOf(child.pid);
   expect(pids.length).toBeGreaterThan(5);
 
   child.kill("SIGKILL");

@@ -88,6 +88,19 @@ test("each process is told its run and its own credentials, and what it prints i
   await processes.stopAll();
 });
 
+test("what is set for every program, such as LOG_LEVEL and OTEL_…, reaches each process; what tells another run apart does not", async () => {
+  vi.stubEnv("LOG_LEVEL", "debug");
+  vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+  vi.stubEnv("HOLDPOINT_INSTANCE", "other");
+  const processes = await processesOf({ coordinator: { HOLDPOINT_LEASE_GRACE_MS: "5" } });
+  const environment = processes.environmentOf("coordinator");
+  vi.unstubAllEnvs();
+
+  expect(environment).toMatchObject({ LOG_LEVEL: "debug", OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" });
+  expect(environment).toMatchObject({ HOLDPOINT_LEASE_GRACE_MS: "5", HOLDPOINT_RUN: "demo" });
+  expect(environment).not.toHaveProperty("HOLDPOINT_INSTANCE");
+});
+
 test("a killed process is gone, its end says so, and it can be started again", async () => {
   const processes = await processesOf();
   const agent = processes.of("agent");

@@ -2,6 +2,7 @@
 import { useBroker } from "@holdpoint/broker";
 import { Controller } from "@holdpoint/client";
 import { HoldpointError } from "@holdpoint/errors";
+import type { EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, connectTo, openLog } from "@holdpoint/jetstream";
 import { type Outcome, parseCommand, type Operation } from "@holdpoint/schemas";
 import * as z from "zod";
@@ -31,7 +32,9 @@ export async function send(
   }
   const connection = await connectAsOperator();
   try {
-    const controller = new Controller({ connection, log: openLog(connection, run), run });
+    const log = openLog(connection, run);
+    await requireRun(log, run);
+    const controller = new Controller({ connection, log, run });
     const patience = AbortSignal.timeout(timeout + graceMs);
     const outcome = await controller.command(parsed.data, { signal: patience }).catch((error: unknown) => {
       throw patience.aborted ? unanswered(run, timeout + graceMs) : error;
@@ -62,7 +65,19 @@ function codeOf(outcome: Outcome): number {
   return outcome.ok ? exitCodes.ok : exitCodes.failed;
 }
 
+/** @throws HoldpointError `not_found` where the broker has no stream of the run */
+async function requireRun(log: EventLog, run: string): Promise<void> {
+  try {
+    await log.lastSequence();
+  } catch (error) {
+    if (!HoldpointError.is(error, "not_found")) throw error;
+    const advice = "name it with --run or HOLDPOINT_RUN; `holdpoint up` starts one";
+    throw new HoldpointError("not_found", `no such run on this broker: ${run} (no stream ${log.stream}); ${advice}`);
+  }
+}
+
 function unanswered(run: string, waitedMs: number): HoldpointError {
-  const text = `no coordinator of ${run} answered within ${waitedMs} ms; the command stays in the log, and is obeyed when one is there`;
+  const later = "a coordinator that comes later obeys a resume or a retire, and refuses what is past its deadline";
+  const text = `no coordinator of ${run} answered within ${waitedMs} ms; what was stored of the command stays in the log: ${later}`;
   return new HoldpointError("unavailable", text);
 }

@@ -23,8 +23,8 @@ export const json = { kind: "boolean", brief: "Print JSON", default: false } as 
 export const run = {
   kind: "parsed",
   parse: parserOf(Token),
-  brief: "The run",
-  default: "demo",
+  brief: "The run; absent: HOLDPOINT_RUN, else demo",
+  default: process.env["HOLDPOINT_RUN"] || "demo",
   placeholder: "run",
 } as const;
 

@@ -4,6 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type RunningUp, up } from "../run/up.ts";
+import { settingsFrom } from "../run/up-settings.ts";
 import { type CliContext, exitCodes, interruption, perform } from "./context.ts";
 import * as flags from "./flags.ts";
 
@@ -41,13 +42,18 @@ export const upCommand = buildCommand<UpFlags, [], CliContext>({
   },
   func(options) {
     const { stdout, stderr } = this.process;
+    const tell = (sentence: string): void => {
+      stderr.write(`${sentence}\n`);
+    };
     const signal = interruption();
     const ready = async (running: RunningUp) => {
       const files = await writeEnvironments(running);
       stdout.write(options.json ? jsonOf(running, files) : textOf(running, files));
     };
     return perform(this, options, async () => {
-      await up({ ...options, signal, ready, tell: (sentence) => stderr.write(`${sentence}\n`) });
+      const { settings, unused } = settingsFrom(process.env);
+      if (unused.length > 0) tell(`no process of \`up\` is told what is set as ${unused.join(", ")}`);
+      await up({ ...options, settings, signal, ready, tell });
       return exitCodes.ok;
     });
   },
@@ -82,22 +88,22 @@ function textOf({ run, folder, broker }: RunningUp, files: EnvironmentFiles): st
   const trainer = fileURLToPath(new URL("../../../trainer/src/main.ts", import.meta.url));
   return `The run ${run} is up, at ${broker.url}, until Ctrl-C. Its log and its state are in ${folder}.
 
-In another terminal:
+In another terminal, in the repository's folder:
 
   . ${files.operator}
-  holdpoint status --run ${run}
-  holdpoint checkpoint --run ${run} --checkpoint c1
+  npx holdpoint status --run ${run}
+  npx holdpoint checkpoint --run ${run} --checkpoint c1
 
-or with the nats command line, which needs nothing of ours:
+or, anywhere, with the nats command line, which needs nothing of ours:
 
   . ${files.operator}
   nats req hp.${run}.ctl.status '{}'
-  nats --timeout 40s req hp.${run}.ctl.prepare '{"checkpointId":"c1","timeoutMs":30000}'
-  nats --timeout 40s req hp.${run}.ctl.resume '{"checkpointId":"c1","timeoutMs":30000}'
+  nats --timeout 40s req hp.${run}.ctl.prepare '{"checkpointId":"c2","timeoutMs":30000}'
+  nats --timeout 40s req hp.${run}.ctl.resume '{"checkpointId":"c2","timeoutMs":30000}'
   nats sub 'live.hp.${run}.>'
 
 To give it work, start a trainer:
 
-  (. ${files.trainer}; node ${trainer})
+  (. ${files.trainer}; ${process.execPath} ${trainer})
 `;
 }

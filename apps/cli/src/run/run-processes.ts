@@ -14,6 +14,7 @@ import { fileURLToPath } from "node:url";
 import { markVariable } from "./leftovers.ts";
 import { ManagedProcess, type ProcessExit } from "./managed-process.ts";
 import type { ProcessGuard } from "./process-guard.ts";
+import type { ProcessSettings } from "./up-settings.ts";
 
 /** In the order in which they are started: who is asked comes before who asks. */
 export const processNames = ["coordinator", "model", "resources", "agent", "environment", "trainer"] as const;
@@ -31,7 +32,7 @@ export interface RunProcessesOptions {
   /** By this the processes of the run, and what they start, are known. */
   readonly mark: string;
   /** Variables for one of them, beside the common ones. */
-  readonly settings?: Partial<Readonly<Record<ProcessName, Readonly<Record<string, string>>>>>;
+  readonly settings?: ProcessSettings;
   /** Where the programs are. Default: ours. */
   readonly programOf?: (name: ProcessName) => string;
   readonly onExit: (exit: ProcessExit) => void;

@@ -8,9 +8,11 @@ import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { consequenceOf, keepBroker, restartMs } from "./keeping.ts";
 import type { ProcessExit } from "./managed-process.ts";
 import { ProcessGuard } from "./process-guard.ts";
 import { isProcessName, processNames, RunProcesses } from "./run-processes.ts";
+import type { ProcessSettings } from "./up-settings.ts";
 import { makeWorkFolder, removeWorkFolder } from "./work-folder.ts";
 
 export interface UpOptions {
@@ -19,6 +21,8 @@ export interface UpOptions {
   readonly folder?: string;
   /** Of the broker. Absent: a free one. */
   readonly port?: number;
+  /** Variables for each process, beside the common ones. */
+  readonly settings: ProcessSettings;
   readonly signal: AbortSignal;
   /** Called once everybody serves. */
   readonly ready: (running: RunningUp) => Promise<void>;
@@ -34,8 +38,6 @@ export interface RunningUp {
 }
 
 const servants = processNames.filter((name) => name !== "trainer");
-/** Before a process that ended by itself is started again. */
-const restartMs = 1_000;
 const readyTimeoutMs = 60_000;
 const lookMs = 200;
 const longestMs = 2 ** 31 - 1;
@@ -43,7 +45,8 @@ const longestMs = 2 ** 31 - 1;
 /**
  * Starts a run and keeps it up until the signal. Nothing of it is left running when this returns or throws.
  *
- * @throws HoldpointError `unavailable` where the broker or a process cannot be started, or they do not come to serve
+ * @throws HoldpointError `unavailable` where the broker or a process cannot be started, or they do not come to serve;
+ *   `invalid_request` where a process ends for its settings
  */
 export async function up(options: UpOptions): Promise<void> {
   const folder = options.folder === undefined ? await makeWorkFolder("up") : resolve(options.folder);
@@ -52,9 +55,13 @@ export async function up(options: UpOptions): Promise<void> {
   try {
     const ports = options.port === undefined ? {} : { client: options.port };
     const broker = await startBroker({ storeDir: join(folder, "nats"), ports, onProgress: options.tell });
+    const over = new AbortController();
+    const kept = keepBroker(broker, { signal: over.signal, tell: options.tell });
     try {
       await serve(options, { folder, guard, broker });
     } finally {
+      over.abort();
+      await kept;
       await broker.stop();
     }
   } finally {
@@ -70,32 +77,47 @@ interface Parts {
 }
 
 async function serve(options: UpOptions, parts: Parts): Promise<void> {
-  const { run, signal, tell, ready } = options;
+  const { run, tell, ready, settings } = options;
   const { folder, broker } = parts;
   const mark = randomBytes(8).toString("hex");
+  const hopeless = new AbortController();
+  const signal = AbortSignal.any([options.signal, hopeless.signal]);
   const onExit = (exit: ProcessExit) => {
-    startAgain(processes, exit, options).catch((error: unknown) => tell(String(error)));
+    if (consequenceOf(exit) === "give up") hopeless.abort(wrongSettings(exit));
+    else afterExit(processes, exit, { signal, tell }).catch((error: unknown) => tell(String(error)));
   };
-  const processes: RunProcesses = new RunProcesses({ ...parts, run, mark, onExit });
+  const processes: RunProcesses = new RunProcesses({ ...parts, run, mark, settings, onExit });
   await processes.prepare();
   try {
     for (const name of servants) await processes.of(name).start();
     await untilReady(run, broker, signal);
     await ready({ run, folder, broker, trainerDir: processes.stateDir("trainer") });
     while (!signal.aborted) await pause(longestMs, undefined, { signal }).catch(() => undefined);
+    hopeless.signal.throwIfAborted();
   } finally {
     await processes.stopAll();
   }
 }
 
-/** A process that ended by itself goes on where its log stands. */
-async function startAgain(
+function wrongSettings({ process, lastWords }: ProcessExit): HoldpointError {
+  return new HoldpointError("invalid_request", `${process} cannot run with its settings: ${lastWords}`);
+}
+
+/** A process that ended by itself goes on where its log stands, unless another one has its place. */
+async function afterExit(
   processes: RunProcesses,
-  { process, cause, code, signal: by }: ProcessExit,
+  exit: ProcessExit,
   { signal, tell }: Pick<UpOptions, "signal" | "tell">,
 ): Promise<void> {
-  if (cause !== "own" || !isProcessName(process) || signal.aborted) return;
-  tell(`${process} ended with ${by ?? `code ${code}`} and is started again; see ${processes.logFile(process)}`);
+  const { process, code, signal: by } = exit;
+  const consequence = consequenceOf(exit);
+  if (consequence === "none" || !isProcessName(process) || signal.aborted) return;
+  const log = `see ${processes.logFile(process)}`;
+  if (consequence === "leave") {
+    tell(`${process} ended with code ${code}: another process has taken its place, so it is not started again; ${log}`);
+    return;
+  }
+  tell(`${process} ended with ${by ?? `code ${code}`} and is started again; ${log}`);
   await pause(restartMs, undefined, { signal }).catch(() => undefined);
   if (!signal.aborted) await processes.of(process).start();
 }
