@@ -136,4 +136,4 @@ await runProcess(async () => {
       logger.info("coordinator stopped");
     },
   };
-});
+}, "coordinator");
