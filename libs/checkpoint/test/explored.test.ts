@@ -37,20 +37,27 @@ const cases = Object.keys(stories)
     return ["nothing" as const, ...tried].map((fault) => [name, fault] as const);
   });
 
-test.each(cases)("no history breaks a rule, and every hold ends: %s, and what may go wrong is %s", (name, fault) => {
-  const story = stories[name];
-  const start = beginningOf(story, fault === "nothing" ? [] : [fault]);
-  const { states, transitions, depth, isComplete, counterexample } = explore(
-    spaceOf(story.commands),
-    [start],
-    maxStates,
-  );
-  const reached = isComplete ? "all there are" : `all up to a depth of ${depth - 1}`;
-  explored += states;
-  process.stdout.write(
-    `${name}, what may go wrong is ${fault}: ${states} states, ${transitions} transitions, ${reached}\n`,
-  );
-  if (counterexample === undefined) return;
-  const { actions, fault: rule } = counterexample;
-  expect.fail(`${rule}\n\n${asTest(name, actions, rule)}`);
-});
+/** A bound against hanging, in milliseconds. */
+const timeout = 120_000 + maxStates * 20;
+
+test.each(cases)(
+  "no history breaks a rule, and every hold ends: %s, and what may go wrong is %s",
+  { timeout },
+  (name, fault) => {
+    const story = stories[name];
+    const start = beginningOf(story, fault === "nothing" ? [] : [fault]);
+    const { states, transitions, depth, isComplete, counterexample } = explore(
+      spaceOf(story.commands),
+      [start],
+      maxStates,
+    );
+    const reached = isComplete ? "all there are" : `all up to a depth of ${depth - 1}`;
+    explored += states;
+    process.stdout.write(
+      `${name}, what may go wrong is ${fault}: ${states} states, ${transitions} transitions, ${reached}\n`,
+    );
+    if (counterexample === undefined) return;
+    const { actions, fault: rule } = counterexample;
+    expect.fail(`${rule}\n\n${asTest(name, actions, rule)}`);
+  },
+);

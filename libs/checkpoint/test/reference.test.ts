@@ -188,7 +188,10 @@ function isAsSaid(taken: readonly Step[], decide: World["decide"]): Compared {
 
 const forgetful: World["decide"] = (context) => react({ ...context, state: { ...context.state, stale: new Set() } });
 
-test("every outcome, and what stands after it, is what the reference model says", () => {
+/** A bound against hanging, in milliseconds. */
+const timeout = 120_000 + numRuns * 40;
+
+test("every outcome, and what stands after it, is what the reference model says", { timeout }, () => {
   const tally = new Tally();
   const drawn = property(steps, (taken) => {
     for (const { begun } of isAsSaid(taken, react).sent) tally.add(begun);
