@@ -111,8 +111,9 @@ export const ControlEvent = z.discriminatedUnion("type", [
     adoptions: z.array(Adoption).optional(),
     /** retire: the marks; forget: `attempt` is ignored. */
     rollouts: z.array(Episode).optional(),
-    /** release: what stays restorable. */
+    /** release: what stays restorable, and what does not any more: a checkpoint that stands later is neither. */
     kept: z.array(CheckpointId).optional(),
+    dropped: z.array(CheckpointId).optional(),
     /** commit: external compute may be stopped once durable. */
     stop: z.boolean().optional(),
   }),

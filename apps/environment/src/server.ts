@@ -8,17 +8,20 @@ import type { Logger } from "@holdpoint/telemetry";
 import { Driver } from "./driver.ts";
 import type { Environment } from "./environment.ts";
 import { Meter } from "./meter.ts";
+import { Orphans } from "./orphans.ts";
 
 export class EnvironmentServer {
   readonly #participant: Environment;
   readonly #logger: Logger;
   readonly #meter: Meter;
+  readonly #orphans: Orphans;
   readonly #drivers = new Map<string, Driver>();
 
   constructor(participant: Environment, logger: Logger) {
     this.#participant = participant;
     this.#logger = logger;
     this.#meter = new Meter(participant);
+    this.#orphans = new Orphans(participant);
   }
 
   /** Goes on with every episode that the log shows, and takes new ones. */
@@ -33,6 +36,7 @@ export class EnvironmentServer {
     await this.#participant.serve({
       methods: { seed: run },
       hooks: {
+        blockers: () => this.#orphans.blockers(),
         closed: () => this.#meter.closed(this.#closingAsk()),
         opened: () => this.#meter.opened(),
         capture: (sessions) => this.#meter.sample(sessions),
@@ -42,6 +46,7 @@ export class EnvironmentServer {
         },
       },
     });
+    this.#orphans.look();
     if (this.#participant.admission.isClosed) this.#meter.closed(this.#closingAsk());
     for (const session of this.#participant.sessions.all()) if (session.claimed) this.#drive(session);
   }

@@ -38,7 +38,7 @@ export class Checkpointing {
       capture: (sessions, checkpointId, signal) => this.#capture(sessions, checkpointId, signal),
       commit: (checkpointId, _options, signal) => this.#commit(checkpointId, signal),
       restore: (sessions) => this.#restore(sessions),
-      release: (_kept, signal) => this.#release(signal),
+      release: (_released, signal) => this.#release(signal),
       opened: () => this.#opened(),
     };
   }

@@ -20,8 +20,8 @@ import type { CoordinatorState, Op, Queued } from "./state.ts";
 
 type Order = OrderOf<"release">;
 
-function releasePlan({ checkpointId, kept }: Order): Plan {
-  return { operation: "release", checkpointId, stages: everyone, tolerant: true, payload: { kept } };
+function releasePlan({ checkpointId, kept }: Order, dropped: string[] = []): Plan {
+  return { operation: "release", checkpointId, stages: everyone, tolerant: true, payload: { kept, dropped } };
 }
 
 export function admitRelease(order: Order, context: Context, queued: Queued): Decision {
@@ -32,7 +32,7 @@ export function admitRelease(order: Order, context: Context, queued: Queued): De
   const dropped = [...context.state.restorable.keys()].filter((id) => !kept.includes(id));
   const asking = { command, deadlineAtMs: deadlineOf(order, atMs) };
   const releasing = { type: "checkpoint.releasing" as const, data: { command, checkpointId, kept, dropped } };
-  return append(accept(queued, releasing, ask(context, asking, releasePlan(order))));
+  return append(accept(queued, releasing, ask(context, asking, releasePlan(order, dropped))));
 }
 
 function hindranceOf(

@@ -23,11 +23,13 @@ export class Directory {
   readonly #members = new Map<string, Member>();
   readonly #downtimes: Downtime[] = [];
   readonly #listeners = new Set<(member: Member) => void>();
+  readonly #gone = new Set<() => void>();
 
   apply({ event }: Recorded<ControlEvent>): void {
     if (event.type === "participant.joined") this.#joined(event.data);
-    if (event.type === "participant.left" || event.type === "participant.removed")
-      this.#members.delete(keyOf(event.data));
+    if (event.type !== "participant.left" && event.type !== "participant.removed") return;
+    this.#members.delete(keyOf(event.data));
+    for (const listener of this.#gone) listener();
   }
 
   /** Everything it holds, as plain values. */
@@ -61,6 +63,11 @@ export class Directory {
   onJoined(listener: (member: Member) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
+  }
+
+  /** Calls `listener` whenever a process is expected no more. */
+  onGone(listener: () => void): void {
+    this.#gone.add(listener);
   }
 
   #joined(data: Extract<ControlEvent, { type: "participant.joined" }>["data"]): void {

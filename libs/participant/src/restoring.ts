@@ -130,14 +130,14 @@ export async function retire<State, Own extends SessionEvent>(
   return {};
 }
 
-/** Frees external state that no checkpoint in `kept` needs; who exports nothing has none. */
+/** Frees external state that only dropped checkpoints need; who exports nothing has none. */
 export async function release<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
-  { kept = [] }: Ask,
+  { kept = [], dropped = [] }: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
   if (participant.spec.mode !== "exported") return {};
-  const freed = (await participant.hooks.release?.(kept, signal)) ?? [];
+  const freed = (await participant.hooks.release?.({ kept, dropped }, signal)) ?? [];
   if (freed.length > 0) await participant.obey(freed);
   return {};
 }

@@ -33,8 +33,17 @@ export interface RoleHooks<State, Own> {
   readonly restore?: (sessions: readonly Session<State>[], signal: AbortSignal) => Promise<readonly Own[]>;
   /** Stops the work of these attempts and all before them, waits for it, and frees what they hold. */
   readonly retire?: (marks: readonly Episode[], signal: AbortSignal) => Promise<readonly Own[]>;
-  /** Frees external state that only checkpoints outside `kept` need. Idempotent, may run beside anything. */
-  readonly release?: (kept: readonly string[], signal: AbortSignal) => Promise<readonly Own[]>;
+  /**
+   * Frees external state that only the checkpoints in `dropped` need, or that none needs. Idempotent; may run beside anything, also
+   * beside a capture of the next checkpoint, which is in neither list.
+   */
+  readonly release?: (released: Released, signal: AbortSignal) => Promise<readonly Own[]>;
+}
+
+/** Checkpoints by what a release made of them. */
+export interface Released {
+  readonly kept: readonly string[];
+  readonly dropped: readonly string[];
 }
 
 export interface RoleSpec<State, Own extends SessionEvent> {

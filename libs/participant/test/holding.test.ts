@@ -138,7 +138,7 @@ test("a slow release neither breaks the cut of the next checkpoint nor is ended 
   let signal: AbortSignal | undefined;
   const agent = await room.enter({
     hooks: {
-      release: (_kept, given) => {
+      release: (_released, given) => {
         signal = given;
         return releasing.promise;
       },
