@@ -73,7 +73,7 @@ describe("the spans of a checkpoint", () => {
       const own = named(spans, `operation ${operation}`);
       expect(own.parent).toEqual(top.self);
       const asks = spans.filter(({ name }) => name === `ask ${operation}`);
-      expect(asks.map(({ attributes }) => attributes["holdpoint.role"]).toSorted()).toEqual([
+      expect(asks.map(({ attributes }) => String(attributes["holdpoint.role"])).toSorted()).toEqual([
         "agent",
         "environment",
         "model",
