@@ -4,22 +4,15 @@
  * A worker's log tells such a session only by name. So whoever folds the log of a worker that took sessions over has to have folded the
  * log that they came from, up to the cut that they were restored of; and so on, since that worker may have taken them over as well.
  */
-import {
-  decodeEvents,
-  type EventSchema,
-  eventSchema,
-  type Recorded,
-  type StoredMessage,
-} from "@holdpoint/eventsourcing";
+import { decodeEvents, type EventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
 import { HoldpointError } from "@holdpoint/errors";
-import { ControlEvent, controlSubject, type Cut } from "@holdpoint/schemas";
+import { controlSubject, type Cut } from "@holdpoint/schemas";
 import { type SessionEvent, SessionFold } from "@holdpoint/session";
+import { controlView } from "./control-view.ts";
 import { loadSnapshot } from "./fold-snapshot.ts";
 import type { ParticipantOptions } from "./participant-options.ts";
 import { ownSubjects } from "./process-fold.ts";
 import type { LogEvent, RoleSpec } from "./role-spec.ts";
-
-const controlEvents = eventSchema(ControlEvent);
 
 type Options = Pick<ParticipantOptions, "run" | "instance" | "log" | "snapshots">;
 
@@ -56,7 +49,7 @@ export async function sessionsAt<State, Own extends SessionEvent>(
   await adoptGiven(options, spec, { fold, range: { worker, from, upTo } });
   await log.read({ from, upTo, subjects: [subjects.control, subjects.log, subjects.result] }, (message) => {
     if (message.subject === subjects.control) {
-      for (const recorded of eventsOf(message, controlEvents)) fold.applyControl(recorded);
+      for (const recorded of eventsOf(message, controlView)) fold.applyControl(recorded);
     } else for (const recorded of eventsOf(message, spec.schema)) fold.apply(recorded);
   });
   return fold;
@@ -80,7 +73,7 @@ async function givenTo(
 ): Promise<readonly Given[]> {
   const given: Given[] = [];
   await log.read({ from, upTo, subjects: [controlSubject(run)] }, (message) => {
-    for (const { event } of decodeEvents(message, controlEvents).events) {
+    for (const { event } of decodeEvents(message, controlView).events) {
       if (event.type !== "participants.asked") continue;
       const { adoptions = [], checkpointId: restoreId, cut, source } = event.data;
       if (restoreId === null || cut === undefined || source === undefined) continue;

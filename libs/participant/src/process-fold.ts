@@ -11,16 +11,15 @@ import {
   leaseExpired,
   type ParticipantGate,
 } from "@holdpoint/checkpoint";
-import { decodeEvents, eventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
-import { ControlEvent, controlSubject, logSubject, resultSubject } from "@holdpoint/schemas";
+import { decodeEvents, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
+import { controlSubject, logSubject, resultSubject } from "@holdpoint/schemas";
 import { type SessionEvent, SessionFold } from "@holdpoint/session";
+import { controlView } from "./control-view.ts";
 import { Directory } from "./directory.ts";
 import { type FoldSnapshot, snapshotVersion } from "./fold-snapshot.ts";
 import type { ParticipantOptions } from "./participant-options.ts";
 import type { LogEvent, RoleSpec } from "./role-spec.ts";
 import { StreamClock } from "./stream-clock.ts";
-
-const controlEvents = eventSchema(ControlEvent);
 
 /** The subjects that one process reads from, and the name of its place among the writers. */
 export interface OwnSubjects {
@@ -91,7 +90,7 @@ export class ProcessFold<State, Own extends SessionEvent> {
 
   applyControl(message: StoredMessage): void {
     this.clock.see(message.timeMs);
-    const { events, problems } = decodeEvents(message, controlEvents);
+    const { events, problems } = decodeEvents(message, controlView);
     for (const problem of problems) this.#options.trouble(problem);
     for (const recorded of events) {
       this.sessions.applyControl(recorded);
