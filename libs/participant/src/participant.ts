@@ -15,8 +15,6 @@ import type { SessionEvent, SessionFold } from "@holdpoint/session";
 import { Admission } from "./admission.ts";
 import { Contents } from "./contents.ts";
 import type { Directory } from "./directory.ts";
-import { loadSnapshot, saveSnapshot } from "./fold-snapshot.ts";
-import { adoptGiven } from "./foreign.ts";
 import { LeaseWatch } from "./lease-watch.ts";
 import { LogWriter } from "./log-writer.ts";
 import { Membership } from "./membership.ts";
@@ -25,6 +23,7 @@ import { type OwnSubjects, ownSubjects, ProcessFold } from "./process-fold.ts";
 import type { ParticipantOptions, Service } from "./participant-options.ts";
 import type { LogEvent, RoleHooks, RoleSpec } from "./role-spec.ts";
 import { Pace } from "./pace.ts";
+import { recover } from "./recovering.ts";
 import { Refusals } from "./refusals.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { RpcServer } from "./rpc-server.ts";
@@ -33,9 +32,6 @@ import type { StreamClock } from "./stream-clock.ts";
 
 /** At some 250 bytes each they fit a message. */
 const eventsPerMessage = 500;
-
-/** A start that folded this many messages saves a snapshot, so that the next one need not. */
-const snapshotEvery = 1_000;
 
 export class Participant<State, Own extends SessionEvent> {
   readonly spec: RoleSpec<State, Own>;
@@ -96,7 +92,8 @@ export class Participant<State, Own extends SessionEvent> {
   ): Promise<Participant<State, Own>> {
     const participant = new Participant(options, spec);
     await participant.#claim();
-    await participant.#recover();
+    await recover(options, spec, { fold: participant.#fold, upTo: participant.#announced });
+    await participant.#holdAgain();
     return participant;
   }
 
@@ -256,20 +253,6 @@ export class Participant<State, Own extends SessionEvent> {
     );
     this.#writer = writer;
     this.#announced = sequence;
-  }
-
-  async #recover(): Promise<void> {
-    const { control, log, result } = this.subjects;
-    const { snapshots, log: stream } = this.options;
-    const snapshot = snapshots && (await loadSnapshot<State>(snapshots, this.subjects.name, this.#announced));
-    if (snapshot !== undefined) this.#fold.load(snapshot);
-    const range = { from: (snapshot?.upTo ?? 0) + 1, upTo: this.#announced };
-    const { worker } = this.options;
-    await adoptGiven(this.options, this.spec, { fold: this.sessions, range: { ...range, worker } });
-    await stream.read({ ...range, subjects: [control, log, result] }, (message) => this.#fold.replay(message));
-    if (this.#fold.replayed >= snapshotEvery && snapshots)
-      await saveSnapshot(snapshots, this.#fold.save(this.#announced));
-    await this.#holdAgain();
   }
 
   /** What the process before this one had captured waits here as well. */

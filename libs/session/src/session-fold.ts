@@ -10,13 +10,16 @@
  */
 import type { Recorded } from "@holdpoint/eventsourcing";
 import type { ControlEvent, Edges, Episode } from "@holdpoint/schemas";
+import {
+  type Capture,
+  captureOf,
+  fields,
+  isSame,
+  sessionData,
+  type SessionData,
+  type SessionEvent,
+} from "./session-data.ts";
 import { initialStatus, moved, type SessionStatus } from "./machine.ts";
-
-/** What every event of a log has that is about a session. */
-export interface SessionEvent {
-  readonly type: string;
-  readonly data: object;
-}
 
 /** How a role's sessions come to be, change and are named in a checkpoint. All functions are pure and total. */
 export interface SessionKind<State, E extends SessionEvent> {
@@ -267,56 +270,4 @@ export class SessionFold<State, E extends SessionEvent> {
       this.#captures.delete(checkpointId);
     }
   }
-}
-
-/** One process' obedience to one ask to capture. Older streams do not say which ask. */
-interface Capture {
-  readonly asked: unknown;
-  readonly incarnation: string;
-}
-
-function captureOf({ event, incarnation }: Recorded<SessionEvent>): Capture {
-  return { asked: fields(event.data).asked, incarnation };
-}
-
-function isSame(one: Capture, other: Capture): boolean {
-  const sameAsk = one.asked === undefined || other.asked === undefined || one.asked === other.asked;
-  return sameAsk && one.incarnation === other.incarnation;
-}
-
-interface SessionData extends Episode {
-  readonly checkpointId?: string;
-  readonly from?: number;
-  readonly source?: string;
-  readonly worker?: string;
-}
-
-/** The fields by which a session is found; undefined where the event is about none. */
-function sessionData(data: object): SessionData | undefined {
-  const { rollout, attempt, checkpointId, from, source, worker } = fields(data);
-  if (typeof rollout !== "string" || typeof attempt !== "number") return undefined;
-  return {
-    rollout,
-    attempt,
-    ...(typeof checkpointId === "string" && { checkpointId }),
-    ...(typeof from === "number" && { from }),
-    ...(typeof source === "string" && { source }),
-    ...(typeof worker === "string" && { worker }),
-  };
-}
-
-interface Fields {
-  readonly rollout?: unknown;
-  readonly attempt?: unknown;
-  readonly checkpointId?: unknown;
-  readonly from?: unknown;
-  readonly source?: unknown;
-  readonly worker?: unknown;
-  readonly asked?: unknown;
-  readonly operation?: unknown;
-  readonly problem?: unknown;
-}
-
-function fields(data: Fields): Fields {
-  return data;
 }
