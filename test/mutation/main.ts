@@ -11,6 +11,11 @@ if (unknown.length > 0) throw new Error(`no pure package ${unknown.join(", ")}; 
 
 for (const name of asked.length > 0 ? asked : pure) {
   const env = { ...process.env, HOLDPOINT_MUTATED: name };
-  const { status } = spawnSync("stryker", ["run", "--mutate", `libs/${name}/src/**/*.ts`], { stdio: "inherit", env });
+  // What a module computes when it loads, such as the tables of broken packages, would run all tests for each of its mutants.
+  const options = name === "repair" ? ["--ignoreStatic"] : [];
+  const { status } = spawnSync("stryker", ["run", ...options, "--mutate", `libs/${name}/src/**/*.ts`], {
+    stdio: "inherit",
+    env,
+  });
   if (status !== 0) process.exitCode = 1;
 }

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, "../..");
 const folders = ["schemas", ...readdirSync(join(root, "libs")).map((name) => join("libs", name))];
 const mutated = process.env["HOLDPOINT_MUTATED"] ?? "*";
 
-/** These run thousands of histories: for each mutant that is too much, and the others have to notice it without them. */
+/** These run thousands of histories or whole trainings: for each mutant that is too much, and the others notice it without them. */
 const explorations = [
   "explored",
   "explored-key",
