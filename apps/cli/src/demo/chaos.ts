@@ -49,8 +49,9 @@ export class Chaos {
 
   async #isDue({ victim, afterCalls, delayMs }: PlannedKill): Promise<boolean> {
     const { progress, over } = this.#options;
-    const isTime = ({ calls, restorable }: Progress) =>
-      calls >= afterCalls && (victim !== "everything" || restorable > 0);
+    // Each loss of everything has a restore of its own: the next one waits for it.
+    const isTime = ({ calls, restorable, restores }: Progress) =>
+      calls >= afterCalls && (victim !== "everything" || (restorable > 0 && restores > this.#restoresBefore));
     try {
       do {
         await progress.until(isTime, over);
