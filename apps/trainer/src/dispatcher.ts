@@ -11,6 +11,7 @@ import { type Episode, RpcReply, type RunRequest, seedSubject, type Role } from 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Order } from "./next-step.ts";
 import type { RunView } from "./run-view.ts";
+import { taskJson } from "./same-run.ts";
 
 const requestTimeoutMs = 30_000;
 const firstPauseMs = 20;
@@ -102,7 +103,7 @@ export class Dispatcher {
     const request: RunRequest = {
       rollout,
       attempt,
-      task: { task: group.task, seed },
+      task: taskJson(group, seed),
       agent: this.#instanceOf("agent"),
       resources: this.#instanceOf("resources"),
       budgetMs,

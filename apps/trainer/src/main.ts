@@ -20,7 +20,7 @@ import { goBack } from "./restoring.ts";
 import { readRun, RunView } from "./run-view.ts";
 import { planOf, TrainerSettings } from "./settings.ts";
 import { StateDir } from "./state-dir.ts";
-import { requireSamePlan, requireSameStream } from "./same-run.ts";
+import { requireSamePlan, requireSameStream, requireSameTasks } from "./same-run.ts";
 import { firstState, type TrainerState } from "./state.ts";
 import { Trainer } from "./trainer.ts";
 
@@ -88,7 +88,7 @@ function now(): number {
   return performance.now();
 }
 
-/** Takes over the trainer's log, which fences the trainer before this one, reads the run and follows it. */
+/** Reads the run, takes over the trainer's log, which fences the trainer before this one, and follows the run. */
 async function openContext(
   connections: RunConnections,
   parts: Pick<TrainerContext, "settings" | "groups" | "dir">,
@@ -96,9 +96,10 @@ async function openContext(
   const { connection, log, blobs, logger } = connections;
   const run = parts.settings.HOLDPOINT_RUN;
   await streamMade(log, logger, { patienceMs: streamPatienceMs });
-  const writer = await claim(connections, await parts.dir.load());
   const view = new RunView(log.stream, run, (what) => logger.warn({ what }, "cannot be read"));
   const end = await readRun(log, run, view);
+  requireSameTasks(view, parts.groups, planOf(parts.settings)); // a trainer of another plan fences nobody
+  const writer = await claim(connections, await parts.dir.load());
   const tail = await log.tail({ from: end + 1, subjects: RunView.subjects(run) }, (message) => view.take(message));
   tail.ended.catch((error: unknown) => view.fail(error));
   const say = async (events: readonly TrainerLogEvent[]) => void (await writer.record(events));

@@ -21,6 +21,8 @@ export class RunView {
   readonly #control: string;
   readonly #opened = new Map<string, Set<number>>();
   readonly #openedAt = new Map<string, number>();
+  /** The digest of the task with which each rollout was opened first. */
+  readonly #tasks = new Map<string, string>();
   readonly #results: ResultMessage[] = [];
   readonly #trouble: (what: string) => void;
   #changes = 0;
@@ -82,6 +84,11 @@ export class RunView {
     return this.#openedAt.get(rollout) ?? 1;
   }
 
+  /** The digest of the task with which the rollout was opened; undefined where it never was. */
+  taskOf(rollout: string): string | undefined {
+    return this.#tasks.get(rollout);
+  }
+
   /** Messages with results after `cursor`, in stream order. */
   resultsAfter(cursor: number): readonly ResultMessage[] {
     const at = this.#results.findLastIndex(({ sequence }) => sequence <= cursor);
@@ -112,7 +119,7 @@ export class RunView {
     for (const problem of problems) this.#trouble(problem);
     const results: EpisodeResult[] = [];
     for (const { event, sequence } of events) {
-      if (event.type === "episode.opened") this.#open(event.data, sequence);
+      if (event.type === "episode.opened") this.#open(event.data, sequence, event.data.task.digest);
       else if (event.type === "episode.ended") results.push(EpisodeResult.parse({ ...event.data, sequence }));
     }
     if (results.length === 0) return;
@@ -120,7 +127,8 @@ export class RunView {
     this.#results.push({ sequence: message.sequence, anchor, results });
   }
 
-  #open({ rollout, attempt }: Episode, sequence: number): void {
+  #open({ rollout, attempt }: Episode, sequence: number, task: string): void {
+    if (!this.#tasks.has(rollout)) this.#tasks.set(rollout, task);
     if (!this.#openedAt.has(rollout)) this.#openedAt.set(rollout, sequence);
     const attempts = this.#opened.get(rollout) ?? new Set();
     this.#opened.set(rollout, attempts.add(attempt));

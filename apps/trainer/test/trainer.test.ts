@@ -1,8 +1,9 @@
 /** The trainer's process against a real broker: what it dispatches, trains and saves, and that nothing of it is lost or done twice. */
 import { type RunningBroker, startBroker } from "@holdpoint/broker";
-import { readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { saying, StubRun, type StubRunOptions } from "./stub/run.ts";
 
 let broker: RunningBroker;
@@ -229,6 +230,17 @@ test("the state of another run is refused, with what differs", async () => {
   await run.killAt(saying("log.trainer", '"group":"g1"'));
   expect(await run.train({ HOLDPOINT_SEED: "2" })).toBe(2);
   expect(run.output).toContain("seed is 1, expected 2");
+});
+
+test("a trainer without a state does not train what another plan has left in the log, and disturbs nobody", async () => {
+  const run = await start();
+  await run.finish();
+  const before = await run.log.lastSequence();
+  const folder = mkdtempSync(join(tmpdir(), "trainer-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  expect(await run.train({ HOLDPOINT_STATE_DIR: folder, HOLDPOINT_SEED: "2" })).toBe(2);
+  expect(run.output).toContain("8 rollouts of this plan were opened in this run with other tasks (g0-r0, g0-r1");
+  expect(await run.log.lastSequence()).toBe(before);
 });
 
 test("wrong settings are refused, all at once", async () => {

@@ -13,7 +13,7 @@ import { admitCheckpoint, giveUpCheckpoint, stepCheckpoint } from "./composite.t
 import { answer, append, control, type Context, type Decision, fail, idle, refuse } from "./decision.ts";
 import { excessOf } from "./drafts.ts";
 import { fence } from "./fences.ts";
-import { admitRenew, leaseEnd, movingLease } from "./lease.ts";
+import { admitRenew, leaseEnd, movingLease, overdueResume } from "./lease.ts";
 import { type ByOperation, byOperation, idOf } from "./orders.ts";
 import { admitPrepare, stepPrepare } from "./prepare.ts";
 import { admitProceed, stepProceed } from "./proceed.ts";
@@ -80,7 +80,8 @@ export function react(context: Context): Decision {
   const decisions = [...state.ops.values()].map((op) => step(context, op));
   const due = decisions.find(({ kind }) => kind !== "wait");
   if (due !== undefined) return due;
-  const [queued] = state.queue.values();
+  const [first] = state.queue.values();
+  const queued = overdueResume(context) ?? first;
   return queued === undefined ? soonest(decisions, state.open?.leaseUntilMs) : admit(context, queued);
 }
 

@@ -74,8 +74,21 @@ export function leaseEnd({ state, nowMs }: Context): Decision | undefined {
   return append({ to: "command", operation: "resume", body });
 }
 
-function isResuming({ queue }: CoordinatorState, { checkpointId }: Open): boolean {
-  return [...queue.values()].some(({ read }) => {
+function isResuming(state: CoordinatorState, open: Open): boolean {
+  return resumeOf(state, open) !== undefined;
+}
+
+function resumeOf({ queue }: CoordinatorState, { checkpointId }: Open): Queued | undefined {
+  return [...queue.values()].find(({ read }) => {
     return read.ok && read.command.operation === "resume" && read.command.checkpointId === checkpointId;
   });
+}
+
+/**
+ * The resume that has to be decided before every other command: what is over stands in nobody's way. The only exception to the
+ * order of commands (L11): those before it came when the lease was over, or is by now.
+ */
+export function overdueResume({ state, nowMs }: Context): Queued | undefined {
+  const { open } = state;
+  return open !== undefined && isOver(open, nowMs) ? resumeOf(state, open) : undefined;
 }

@@ -110,6 +110,19 @@ test.each([["prepare"], ["prepare", "capture"], ["prepare", "capture", "commit"]
   },
 );
 
+test("what is over stands in nobody's way: a fresh id that was sent before anybody found out is obeyed", async () => {
+  const simulation = await opened("prepare");
+  for (const process of simulation.processes) await process.expire();
+  const commit = await simulation.command("commit", { ...c1, timeoutMs: 600_000 });
+  const fresh = await simulation.command("prepare", { checkpointId: "c2", timeoutMs: 600_000 });
+  const status = await simulation.command("status", {});
+  await simulation.takeOver();
+  await simulation.runOut();
+  expectFailure(await simulation.outcome(commit), "stale_checkpoint");
+  expectSuccess(await simulation.outcome(fresh));
+  expect(await simulation.outcome(status)).toMatchObject({ ok: true, result: { checkpointId: "c2" } });
+});
+
 test("a lease that runs out while a capture is under way ends it: no cut stands over a process that serves again", async () => {
   const simulation = await opened("prepare");
   const [environment, , agent] = simulation.processes;

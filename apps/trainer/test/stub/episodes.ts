@@ -4,7 +4,7 @@
  * version stands for when it runs, and on nothing else.
  */
 import { decodeEvents, eventSchema, parseJson } from "@holdpoint/eventsourcing";
-import type { LogWriter } from "@holdpoint/participant";
+import { type LogWriter, sha256 } from "@holdpoint/participant";
 import { initialWeights, seedFrom } from "@holdpoint/repair";
 import { type Episode, filters, logEvents, type LogEventOf, RunRequest, seedSubject } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
@@ -95,7 +95,7 @@ export class Episodes {
     if (known?.claimed === true) return undefined;
     const episode = { rollout, attempt, policyVersion, done: known?.done ?? 0, claimed: true };
     this.live.set(rollout, episode);
-    const digest = "0".repeat(64);
+    const digest = sha256(text);
     const opened = {
       sessionId: `s-${rollout}`,
       task: { digest, bytes: text.length, text },
