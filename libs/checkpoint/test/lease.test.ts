@@ -41,6 +41,18 @@ describe("the lease", () => {
     }
   });
 
+  test("is known before anybody is asked for anything, of what is opened as of what is open", async () => {
+    const simulation = await startedRun();
+    await simulation.obeyed("prepare", c1);
+    await simulation.obeyed("capture", c1);
+    const types = (await simulation.control()).map(({ event }) => event.type);
+    const accepted = types.flatMap((type, at) => (type === "command.accepted" ? [types.slice(at, at + 4)] : []));
+    expect(accepted).toEqual([
+      ["command.accepted", "checkpoint.opened", "lease.moved", "participants.asked"],
+      ["command.accepted", "lease.moved", "participants.asked", "cut.guarded"],
+    ]);
+  });
+
   test("is moved by every command that is accepted, and by renew, which answers with its new end", async () => {
     const simulation = await opened("prepare");
     simulation.nowMs += 500_000;

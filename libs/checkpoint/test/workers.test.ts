@@ -83,6 +83,30 @@ describe("after a restore", () => {
     });
   });
 
+  test("what several lost workers held is spread over those of their own instance", async () => {
+    const simulation = await startedRun();
+    const others = ["1", "2", "3"].map((worker) => ({ role: "resources" as const, worker }));
+    await simulation.join({ role: "resources", instance: "resources0" }, ...others);
+    for (const process of workers(simulation)) process.sessions = twoSessions.slice(0, 1);
+    const [first] = workers(simulation);
+    if (first !== undefined) first.sessions = [...twoSessions];
+    await simulation.settle();
+    const edges = { calls: { received: 2, last: digest("r1") } };
+    for (const process of workers(simulation).slice(1)) process.sessions = [{ ...r1, edges }];
+    expectSuccess(await simulation.obeyed("checkpoint", c1));
+    expectSuccess(await simulation.obeyed("retire", { rollouts: [r1, r2] }));
+    for (const worker of ["2", "3"]) {
+      expectSuccess(await simulation.obeyed("remove", { role: "resources", instance: "resources1", worker }));
+    }
+    await simulation.command("restore", { ...x1, timeoutMs: 30_000 });
+    await simulation.settle();
+    const started = (await simulation.control()).findLast(({ event }) => event.type === "restore.started")?.event;
+    expect(started?.type === "restore.started" && started.data.adoptions).toEqual([
+      { role: "resources", instance: "resources1", worker: "0", of: "2" },
+      { role: "resources", instance: "resources1", worker: "1", of: "3" },
+    ]);
+  });
+
   test("what was taken over and is not what the checkpoint names is refused", async () => {
     const simulation = await orphaned();
     const [first] = workers(simulation);
