@@ -24,7 +24,7 @@ const captured: ControlEvent = {
 };
 
 /** r1 runs, with a budget of 25 s, and has worked for 3 s when a checkpoint closes admission. */
-async function prepared(): Promise<Room> {
+async function closed(): Promise<Room> {
   const room = new Room();
   room.replies = { ...room.replies, activate: undefined };
   await room.servants();
@@ -33,6 +33,12 @@ async function prepared(): Promise<Room> {
   while (!room.asked.includes("agent activate r1/0")) await room.turns(1);
   room.nowMs += 3_000;
   await room.decide(asked("prepare"));
+  return room;
+}
+
+/** It comes to a boundary at once. */
+async function prepared(): Promise<Room> {
+  const room = await closed();
   await room.agentSays("session.parked", "r1");
   await room.turns();
   return room;
@@ -96,14 +102,7 @@ test("[S3] [L9] a successor that starts inside the hold, after the cut, charges 
 });
 
 test("work that goes on while admission is closed is charged", async () => {
-  const room = new Room();
-  room.replies = { ...room.replies, activate: undefined };
-  await room.servants();
-  await room.enter();
-  await room.dispatch("r1", { budgetMs: 25_000 });
-  while (!room.asked.includes("agent activate r1/0")) await room.turns(1);
-  room.nowMs += 3_000;
-  await room.decide(asked("prepare"));
+  const room = await closed();
   await room.turns();
   room.nowMs += 5_000; // it comes to a boundary only now
   await room.agentSays("session.parked", "r1");

@@ -97,9 +97,10 @@ async function openContext(
   const run = parts.settings.HOLDPOINT_RUN;
   await streamMade(log, logger, { patienceMs: streamPatienceMs });
   const view = new RunView(log.stream, run, (what) => logger.warn({ what }, "cannot be read"));
-  const end = await readRun(log, run, view);
+  const known = await readRun(log, run, view);
   requireSameTasks(view, parts.groups, planOf(parts.settings)); // a trainer of another plan fences nobody
   const writer = await claim(connections, await parts.dir.load());
+  const end = await readRun(log, run, view, known + 1); // what the trainer before this one has caused up to its fence
   const tail = await log.tail({ from: end + 1, subjects: RunView.subjects(run) }, (message) => view.take(message));
   tail.ended.catch((error: unknown) => view.fail(error));
   const say = async (events: readonly TrainerLogEvent[]) => void (await writer.record(events));

@@ -135,9 +135,9 @@ export class RunView {
   }
 }
 
-/** Reads the run up to its present end. @returns that end */
-export async function readRun(log: EventLog, run: string, view: RunView): Promise<number> {
+/** Reads the run from `from` up to its present end. @returns that end */
+export async function readRun(log: EventLog, run: string, view: RunView, from = 1): Promise<number> {
   const upTo = await log.lastSequence();
-  await log.read({ upTo, subjects: RunView.subjects(run) }, (message) => view.take(message));
+  await log.read({ from, upTo, subjects: RunView.subjects(run) }, (message) => view.take(message));
   return upTo;
 }

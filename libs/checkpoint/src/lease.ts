@@ -18,8 +18,10 @@ export const defaultLeaseGraceMs = 600_000;
 /** What a resume that the leader commands has for its time, in milliseconds. */
 const resumeTimeoutMs = 30_000;
 
+type LeaseMoved = Extract<ControlEvent, { type: "lease.moved" }>;
+
 /** The lease after `order`, whose acceptance is `queued`: of `checkpointId`, from now on, also where the order comes late. */
-function leaseMoved(context: Context, queued: Queued, order: Command, checkpointId: string): ControlEvent {
+function leaseMoved(context: Context, queued: Queued, order: Command, checkpointId: string): LeaseMoved {
   const { state, nowMs, leaseGraceMs } = context;
   const others = [...state.ops.values()].filter((op) => idOf(op.order) === checkpointId);
   const deadlines = [deadlineOf(order, queued.atMs), ...others.map(({ deadlineAtMs }) => deadlineAtMs)];
@@ -55,9 +57,9 @@ function openAfter({ open }: CoordinatorState, events: readonly ControlEvent[]):
 
 export function admitRenew(order: OrderOf<"renew">, context: Context, queued: Queued): Decision {
   const moved = leaseMoved(context, queued, order, order.checkpointId);
-  const leaseMs = moved.type === "lease.moved" ? moved.data.leaseMs : 0;
   const { phase } = context.state;
-  const result: Result = { phase, checkpointId: order.checkpointId, leaseUntilMs: context.nowMs + leaseMs };
+  const leaseUntilMs = context.nowMs + moved.data.leaseMs;
+  const result: Result = { phase, checkpointId: order.checkpointId, leaseUntilMs };
   return answer(queued.sequence, order.operation, result, moved);
 }
 
@@ -69,13 +71,9 @@ export function isOver({ leaseUntilMs, expired }: Open, nowMs: number): boolean 
 /** The resume of what is open, once its lease is over; undefined where it is not, or one is on its way already. */
 export function leaseEnd({ state, nowMs }: Context): Decision | undefined {
   const { open } = state;
-  if (open === undefined || !isOver(open, nowMs) || isResuming(state, open)) return undefined;
+  if (open === undefined || !isOver(open, nowMs) || resumeOf(state, open) !== undefined) return undefined;
   const body = { checkpointId: open.checkpointId, timeoutMs: resumeTimeoutMs };
   return append({ to: "command", operation: "resume", body });
-}
-
-function isResuming(state: CoordinatorState, open: Open): boolean {
-  return resumeOf(state, open) !== undefined;
 }
 
 function resumeOf({ queue }: CoordinatorState, { checkpointId }: Open): Queued | undefined {

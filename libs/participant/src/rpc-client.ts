@@ -95,7 +95,8 @@ function dataOf<T>({ role, instance, method, reply }: Call<T>, data: unknown): T
   throw new HoldpointError("unavailable", `${words}: ${z.prettifyError(parsed.error)}`);
 }
 
-function answer(bytes: Uint8Array, subject: string): { readonly data: unknown } {
+/** What a reply says. @throws HoldpointError with the callee's code, where it said no; `unavailable` where it is no reply */
+export function answer(bytes: Uint8Array, subject: string): { readonly data: unknown } {
   const json = parseJson(bytes);
   const reply = RpcReply.safeParse(json.ok ? json.value : undefined);
   if (!reply.success) throw new HoldpointError("unavailable", `no rpc reply came from ${subject}`);

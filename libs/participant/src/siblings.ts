@@ -8,12 +8,12 @@
  * A worker that does not answer may hold it: then nothing is decided, and the caller is told to come back.
  */
 import { HoldpointError } from "@holdpoint/errors";
-import { parseJson } from "@holdpoint/eventsourcing";
-import { type Episode, HolderReply, type ParticipantId, RpcReply, rpcSubject } from "@holdpoint/schemas";
+import { type Episode, HolderReply, type ParticipantId, rpcSubject } from "@holdpoint/schemas";
 import * as z from "zod";
 import type { Directory } from "./directory.ts";
 import { sha256 } from "./hash.ts";
 import type { Messenger } from "./messenger.ts";
+import { answer } from "./rpc-client.ts";
 
 /** Which worker a request that this one does not hold is for. */
 export type Place =
@@ -84,15 +84,10 @@ export class Siblings {
     const { run, role, instance, messenger } = this.#options;
     const subject = rpcSubject(run, episode, role, method);
     const text = JSON.stringify({ ...body, to: instance, worker });
-    const json = parseJson(
-      await messenger.request(subject, text, { timeoutMs }).catch((error: unknown) => silent(worker, error)),
-    );
-    const reply = RpcReply.safeParse(json.ok ? json.value : undefined).data;
-    if (reply === undefined)
-      throw new HoldpointError("unavailable", `worker ${worker} answered ${method} with no rpc reply`);
-    if (reply.ok) return z.looseObject({}).parse(reply.data);
-    const { code, message, details } = reply.problem;
-    throw new HoldpointError(code, message, details === undefined ? {} : { details });
+    const bytes = await messenger
+      .request(subject, text, { timeoutMs })
+      .catch((error: unknown) => silent(worker, error));
+    return z.looseObject({}).parse(answer(bytes, subject).data);
   }
 }
 

@@ -70,8 +70,8 @@ export class SessionFold<State, E extends SessionEvent> {
   /** By which ask and which incarnation each checkpoint was fixed: another one begins anew. */
   readonly #captures = new Map<string, Capture>();
 
-  /** What other workers of the instance held, by the restore and the worker. */
-  readonly #foreign = new Map<string, SessionFold<State, E>>();
+  /** What other workers of the instance held, by the restore that is under way and the worker. */
+  readonly #foreign = new Map<string, Map<string, SessionFold<State, E>>>();
   /** The highest attempt of each rollout that has ended here. */
   readonly #ended = new Map<string, number>();
 
@@ -122,7 +122,8 @@ export class SessionFold<State, E extends SessionEvent> {
 
   /** In the restore named, sessions that `worker` held are found in `fold`, which has folded its log up to the cut. */
   adopt(restoreId: string, worker: string, fold: SessionFold<State, E>): void {
-    this.#foreign.set(`${restoreId}/${worker}`, fold);
+    const folds = this.#foreign.get(restoreId) ?? new Map();
+    this.#foreign.set(restoreId, folds.set(worker, fold));
   }
 
   /** Everything it holds, as plain values: what a snapshot of the fold is made of. */
@@ -160,7 +161,7 @@ export class SessionFold<State, E extends SessionEvent> {
       case "restore.installed":
         return this.#install(event.data.checkpointId);
       case "restore.failed":
-        return void this.#pending.delete(event.data.checkpointId);
+        return this.#restored(event.data.checkpointId);
       case "rollouts.forgotten":
         for (const rollout of event.data.rollouts) this.#ended.delete(rollout);
         return;
@@ -248,7 +249,7 @@ export class SessionFold<State, E extends SessionEvent> {
 
   #restore({ rollout, attempt, from, source, checkpointId, worker }: SessionData, sequence: number): void {
     if (from === undefined || source === undefined || checkpointId === undefined) return;
-    const holder = worker === undefined ? this : this.#foreign.get(`${checkpointId}/${worker}`);
+    const holder = worker === undefined ? this : this.#foreign.get(checkpointId)?.get(worker);
     const origin = holder?.fixedIn(source, { rollout, attempt: from });
     if (origin === undefined) return;
     const status = moved(origin.status, "session.unparked");
@@ -258,7 +259,13 @@ export class SessionFold<State, E extends SessionEvent> {
 
   #install(restoreId: string): void {
     for (const [key, session] of this.#pending.get(restoreId) ?? []) this.#live.set(key, session);
+    this.#restored(restoreId);
+  }
+
+  /** The restore is over. */
+  #restored(restoreId: string): void {
     this.#pending.delete(restoreId);
+    this.#foreign.delete(restoreId);
   }
 
   /** No checkpoint is open at a release: what is not kept was dropped, or was captured and never committed. */

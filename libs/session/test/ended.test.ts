@@ -1,17 +1,10 @@
 /** Episodes that are over are never opened again. */
-import type { Episode } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
-import { Told } from "./sessions.ts";
+import { holding, Told } from "./sessions.ts";
 
 const r0 = { rollout: "r", attempt: 0 };
 const r1 = { rollout: "r", attempt: 1 };
 const other = { rollout: "other", attempt: 0 };
-
-function holding(...episodes: readonly Episode[]): Told {
-  const told = new Told();
-  for (const episode of episodes) told.say("session.seeded", episode);
-  return told;
-}
 
 describe("what has ended", () => {
   test("is remembered by its rollout's highest attempt, also in a saved fold, until it is forgotten", () => {

@@ -1,19 +1,11 @@
 /** The sessions of one process, folded from its log and from what was decided. */
-import type { Episode } from "@holdpoint/schemas";
 import { keyOf } from "@holdpoint/session";
 import { describe, expect, test } from "vitest";
-import { Told } from "./sessions.ts";
+import { holding, Told } from "./sessions.ts";
 
 const r0 = { rollout: "r", attempt: 0 };
 const r1 = { rollout: "r", attempt: 1 };
 const other = { rollout: "other", attempt: 0 };
-
-/** A process that holds a seeded session for each of these. */
-function holding(...episodes: readonly Episode[]): Told {
-  const told = new Told();
-  for (const episode of episodes) told.say("session.seeded", episode);
-  return told;
-}
 
 /** `r0` is captured by c1 while it awaits the model, then goes on. */
 function captured(): Told {

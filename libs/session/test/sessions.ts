@@ -103,3 +103,10 @@ export class Told {
     return { event, sequence, index: 0, subject: "s", timeMs: sequence, incarnation: this.incarnation };
   }
 }
+
+/** A process that holds a seeded session for each of these. */
+export function holding(...episodes: readonly Episode[]): Told {
+  const told = new Told();
+  for (const episode of episodes) told.say("session.seeded", episode);
+  return told;
+}
