@@ -66,6 +66,15 @@ export class Room {
       { role: "environment", mode: "exported", kind: episodeKind, schema: events },
     );
     await new EnvironmentServer(participant, createLogger("environment", "silent")).start();
+    const place = {
+      ...writer,
+      incarnation: participant.options.incarnation,
+      mode: "exported" as const,
+      endpoint: null,
+    };
+    const announced = { announcedSequence: 1, announcedAtMs: this.nowMs, lastAtMs: null };
+    await this.decide({ type: "participant.joined", data: { ...place, ...announced } });
+    await this.turns();
     return participant;
   }
 

@@ -10,7 +10,7 @@ import { packageNamed, type Task, taskOf } from "@holdpoint/repair";
 import { claimStateDir, dirProvider } from "@holdpoint/sandbox";
 import {
   type Assignment,
-  type ControlEvent,
+  ControlEvent,
   controlSubject,
   type Cut,
   type Episode,
@@ -182,10 +182,14 @@ export class Run {
   async rpc(episode: Episode, method: string, body: object = {}): Promise<unknown> {
     const subject = rpcSubject(this.name, episode, "resources", method);
     const text = JSON.stringify({ to: writer.instance, ...body });
-    const bytes = await this.#environment.request(subject, text, { timeoutMs: patience.timeout });
-    const reply = RpcReply.parse(JSON.parse(new TextDecoder().decode(bytes)));
-    if (reply.ok) return reply.data;
-    throw new HoldpointError(reply.problem.code, reply.problem.message);
+    for (;;) {
+      const bytes = await this.#environment.request(subject, text, { timeoutMs: patience.timeout });
+      const reply = RpcReply.parse(JSON.parse(new TextDecoder().decode(bytes)));
+      if (reply.ok) return reply.data;
+      if (!reply.problem.message.includes("does not take part yet")) {
+        throw new HoldpointError(reply.problem.code, reply.problem.message);
+      }
+    }
   }
 
   async seed(episode: Episode, task: Task, more: object = {}): Promise<unknown> {
@@ -279,6 +283,7 @@ export class Run {
     );
     const workshop = await openWorkshop(participant, provider, this.stateDir);
     await serve(workshop);
+    await this.#repeat();
     let stopped: Promise<void> | undefined;
     const end = async () => {
       await participant.stop();
@@ -300,7 +305,26 @@ export class Run {
       if ((await this.eventsOf("participant.announced")).length === before) throw new Error("not announced");
       if (!server.output().includes("resources serves")) throw new Error("does not serve");
     }, patience);
+    await this.#repeat();
     return server;
+  }
+
+  /** Repeats the latest announcement, as the coordinator does: where a real one leads it does so itself. */
+  async #repeat(): Promise<void> {
+    const types: string[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [controlSubject(this.name)] }, (message) => {
+      for (const { event } of decodeEvents(message, eventSchema(ControlEvent)).events) types.push(event.type);
+    });
+    if (types.includes("coordinator.started")) return;
+    const last = await this.log.lastOn(logSubject(this.name, writer));
+    if (last === undefined) throw new Error("it has not announced itself");
+    const { incarnation } = z
+      .object({ incarnation: z.string() })
+      .parse(JSON.parse(new TextDecoder().decode(last.body)));
+    const announced = { announcedSequence: last.sequence, announcedAtMs: last.timeMs, lastAtMs: null };
+    const data = { ...writer, incarnation, mode: "exported" as const, endpoint: null, ...announced };
+    await this.control({ type: "participant.joined", data });
   }
 }
 

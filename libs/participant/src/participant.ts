@@ -125,7 +125,7 @@ export class Participant<State, Own extends SessionEvent> {
   /** Obeys the control subject and answers requests from here on. */
   async serve({ methods, hooks }: Service<State, Own>): Promise<void> {
     this.#hooks = hooks;
-    const { run, instance, worker, messenger, log } = this.options;
+    const { run, instance, worker, incarnation, messenger, log } = this.options;
     const tailed = { from: this.#announced + 1, subjects: [this.subjects.control] };
     this.#tail = await log.tail(tailed, (message) => this.#deliver(message));
     this.#tail.ended.catch((error: unknown) => this.#failed(error));
@@ -137,7 +137,7 @@ export class Participant<State, Own extends SessionEvent> {
       role,
       instance,
       worker,
-      siblings: new Siblings({ messenger, run, role, instance, worker, directory }),
+      siblings: new Siblings({ messenger, run, role, instance, worker, incarnation, directory }),
       admission: this.admission,
       holds: (episode) => this.sessions.get(episode) !== undefined,
       methods,

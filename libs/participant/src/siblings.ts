@@ -27,6 +27,7 @@ export type Place =
 export interface SiblingsOptions extends ParticipantId {
   readonly run: string;
   readonly worker: string;
+  readonly incarnation: string;
   readonly messenger: Messenger;
   readonly directory: Directory;
 }
@@ -51,11 +52,21 @@ export class Siblings {
   }
 
   /**
+   * Whether `control` has said that this life takes part. Before, it may think that it is alone, and so may others that start with
+   * it; after, each knows all who joined before it.
+   */
+  #isMember(): boolean {
+    const { directory, role, incarnation } = this.#options;
+    return directory.of(role).some((member) => member.incarnation === incarnation);
+  }
+
+  /**
    * Where a request about `episode` belongs, which this worker neither holds nor makes.
    *
-   * @throws HoldpointError `unavailable` where a sibling does not say whether it holds it
+   * @throws HoldpointError `unavailable` where this worker does not take part yet, or a sibling does not say whether it holds it
    */
   async place(episode: Episode): Promise<Place> {
+    if (!this.#isMember()) throw new HoldpointError("unavailable", "this worker does not take part yet: ask again");
     const workers = this.#workers();
     const { worker } = this.#options;
     if (workers.length === 1) return { type: "here" };

@@ -18,6 +18,8 @@ class Desk {
   async open(): Promise<Agent> {
     const agent = await this.room.open();
     await agent.serve({ methods: this.#methods(agent), hooks: {} });
+    await this.room.join(agent.options.worker, agent.options.incarnation);
+    await turns();
     this.agent = agent;
     return agent;
   }

@@ -193,6 +193,7 @@ test("[L1] an idle process learns from the control subject that a successor take
   ];
   for (const end of ends) {
     const room = new Room();
+    room.joins = false;
     await room.enter();
     await room.decide(joined("life-0")); // the one before: the coordinator is late
     await room.decide(joined("life-1"));

@@ -95,6 +95,8 @@ export class Room {
   readonly troubles: string[] = [];
   readonly failures: unknown[] = [];
   fenced = 0;
+  /** Whether the coordinator repeats announcements. */
+  joins = true;
   /** Added to the log's clock. */
   laterMs = 0;
   #lives = 0;
@@ -107,6 +109,8 @@ export class Room {
   async enter({ hooks = {}, methods = {}, ...rest }: Entry = {}): Promise<Agent> {
     const agent = await this.open(rest);
     await agent.serve({ methods, hooks });
+    if (this.joins) await this.join(agent.options.worker, agent.options.incarnation);
+    await turns();
     return agent;
   }
 
@@ -154,8 +158,7 @@ export class Room {
   }
 
   /** What the coordinator repeats of a worker's announcement. */
-  join(worker: string): Promise<number> {
-    const incarnation = `life-${worker}`;
+  join(worker: string, incarnation = `life-${worker}`): Promise<number> {
     const place = { announcedSequence: 1, announcedAtMs: 0, lastAtMs: null };
     return this.decide({
       type: "participant.joined",

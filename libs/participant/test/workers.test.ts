@@ -49,7 +49,6 @@ async function pair(seeding: () => Promise<void> = async () => {}): Promise<Pair
     let agent: Agent | undefined;
     agent = await room.enter({ worker, methods: methodsOf(() => agent, asked, seeding) });
     workers.push(agent);
-    await room.join(worker);
   }
   await turns();
   return { room, workers, asked };
@@ -89,6 +88,30 @@ describe("a request", () => {
     const { room, asked } = await pair();
     expect(await work(room, "r9")).toMatchObject({ ok: false, problem: { code: "not_found" } });
     expect(asked).toEqual([]);
+  });
+
+  test("that comes before a worker takes part is answered with the word to ask again: it may not be alone", async () => {
+    const room = new Room();
+    room.joins = false;
+    const asked: string[] = [];
+    for (const worker of ["0", "1"]) {
+      let agent: Agent | undefined;
+      agent = await room.enter({
+        worker,
+        methods: methodsOf(
+          () => agent,
+          asked,
+          async () => {},
+        ),
+      });
+    }
+    expect(await seed(room, "r1")).toMatchObject({ ok: false, problem: { code: "unavailable" } });
+    expect(asked).toEqual([]);
+    await room.join("0", "life-1");
+    await room.join("1", "life-2");
+    await turns();
+    await seed(room, "r1");
+    expect(asked).toHaveLength(1);
   });
 
   test("for a session that is being made reaches who makes it, also while the workers change", async () => {
