@@ -3,7 +3,7 @@
  * index), never by the attempt. Append-only names and fields.
  */
 import * as z from "zod";
-import { Content } from "./content.ts";
+import { Content, Json } from "./content.ts";
 import { event } from "./event.ts";
 import { Digest, Episode, Token } from "./ids.ts";
 import { ParticipantEvent } from "./participant-events.ts";
@@ -82,9 +82,16 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("call.received", { ...Episode.shape, turn, response: Content }),
   event("tool.returned", { ...Episode.shape, turn, index, result: Content }),
   event("activation.ended", { ...Episode.shape, output: Content }),
+  /** At a capture: what the session goes on from. No call before `turn` is needed any more. */
+  event("boundary.exported", { ...Episode.shape, checkpointId: z.string(), turn, boundary: Content }),
+  /** A harness that runs elsewhere is known by `handle` to whoever looks for it after a crash. */
+  event("harness.launched", { ...Episode.shape, handle: z.string().max(512) }),
   closed,
 ]);
 export type AgentEvent = z.infer<typeof AgentEvent>;
+
+/** Absent: an agent, which names its calls. `mcp`: whoever holds the grant, whose calls are numbered as they come. */
+const caller = z.literal("mcp").optional();
 
 export const ResourcesEvent = z.discriminatedUnion("type", [
   event("session.seeded", { ...Episode.shape, sessionId: Token, seed: Content, sandbox: Token.nullable() }),
@@ -98,9 +105,23 @@ export const ResourcesEvent = z.discriminatedUnion("type", [
     name: z.string(),
     arguments: Digest,
     snapshot: Token.nullable(),
+    caller,
   }),
-  event("tool.finished", { ...Episode.shape, turn, index, execution: Token, result: Content }),
+  /** `change`: what the call made of the session's state, for its server alone to understand. */
+  event("tool.finished", {
+    ...Episode.shape,
+    turn,
+    index,
+    execution: Token,
+    result: Content,
+    caller,
+    change: Json.optional(),
+  }),
   event("verify.finished", { ...Episode.shape, execution: Token, verdict: Content }),
+  /** A token that is not written anywhere opens the session's tools until then. Epoch milliseconds. */
+  event("grant.issued", { ...Episode.shape, grant: Digest, expiresAtMs: z.number() }),
+  /** At a capture: where the server finds again what of the session cannot live in the log. */
+  event("state.exported", { ...Episode.shape, checkpointId: z.string(), reference: Json }),
   /** `for`: the checkpoint that it was taken for; null: to roll back a call. */
   event("snapshot.taken", {
     ...Episode.shape,

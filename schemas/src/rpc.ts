@@ -1,12 +1,9 @@
 /** Requests between participants on core NATS. They wake and ask; what they cause is in the log before they are answered. */
 import * as z from "zod";
-import { Content } from "./content.ts";
+import { Content, Json } from "./content.ts";
 import { Episode, Token } from "./ids.ts";
 import { Problem } from "./participant-events.ts";
 import { SeedTerms } from "./role-events.ts";
-
-/** Any JSON value: what a workload passes on, and Holdpoint does not look into. */
-export const Json = z.json();
 
 const addressed = {
   /** The instance that is meant: it answers also when it holds no such session. Absent: whoever holds it. */
@@ -30,14 +27,32 @@ export type RunRequest = z.infer<typeof RunRequest>;
 /** The episode is in the log. */
 export const RunReply = z.object({});
 
-/** To the agent and the resources server: a session for an episode. */
-export const SeedRequest = z.strictObject({ ...addressed, ...Episode.shape, sessionId: Token, seed: Json });
+/** How an attempt reaches the tools of its session. The token is a secret: only its digest is ever written anywhere. */
+export const Access = z.object({
+  token: z.string().min(1),
+  /** Epoch milliseconds: ask for another one before. */
+  expiresAtMs: z.number(),
+  /** Where the Model Context Protocol is spoken, over streamable HTTP; absent: nowhere. */
+  mcpUrl: z.string().min(1).optional(),
+});
+export type Access = z.infer<typeof Access>;
+
+/** To the agent and the resources server: a session for an episode. `access`: to the agent, what the resources server grants. */
+export const SeedRequest = z.strictObject({
+  ...addressed,
+  ...Episode.shape,
+  sessionId: Token,
+  seed: Json,
+  access: Access.optional(),
+});
 export type SeedRequest = z.infer<typeof SeedRequest>;
 
 export const SeedReply = z.object({
   terms: SeedTerms.partial(),
   /** The session cannot be captured, and why. */
   restart: z.string().nullable(),
+  /** Bound to the attempt that seeded. Absent: its tools need none. */
+  access: Access.optional(),
 });
 export type SeedReply = z.infer<typeof SeedReply>;
 
@@ -62,8 +77,13 @@ export const ToolReply = z.object({ result: Content });
 export const CloseRequest = z.strictObject({ ...addressed });
 export const CloseReply = z.object({});
 
-export const VerifyRequest = z.strictObject({ ...addressed });
+/** `output`: what the activation gave. */
+export const VerifyRequest = z.strictObject({ ...addressed, output: Content.optional() });
 export const VerifyReply = z.object({ verdict: Content });
+
+/** Access anew, for an attempt that is live: before the one it has expires, or where it was lost with a process. */
+export const GrantRequest = z.strictObject({ ...addressed });
+export const GrantReply = z.object({ access: Access });
 
 /** Whether a worker holds the session, or is making it: what workers of one instance ask each other. */
 export const HolderRequest = z.strictObject({ ...addressed });
@@ -93,5 +113,6 @@ export const rpcMethods = {
     tool: { request: ToolRequest, reply: ToolReply },
     close: { request: CloseRequest, reply: CloseReply },
     verify: { request: VerifyRequest, reply: VerifyReply },
+    grant: { request: GrantRequest, reply: GrantReply },
   },
 } as const;
