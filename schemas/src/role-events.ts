@@ -6,7 +6,7 @@ import * as z from "zod";
 import { Content, Json } from "./content.ts";
 import { event } from "./event.ts";
 import { Digest, Episode, Token } from "./ids.ts";
-import { ParticipantEvent } from "./participant-events.ts";
+import { ParticipantEvent, Problem } from "./participant-events.ts";
 
 /** The steps of an episode; before each a bookmark is recorded. */
 export const stages = ["seed", "invoke_agent", "close_agent", "verify", "return"] as const;
@@ -92,9 +92,18 @@ export type AgentEvent = z.infer<typeof AgentEvent>;
 
 /** Absent: an agent, which names its calls. `mcp`: whoever holds the grant, whose calls are numbered as they come. */
 const caller = z.literal("mcp").optional();
+/** The name that an MCP client gave its call, by which it can ask for the same one again; absent: it is numbered as it came. */
+const key = Token.optional();
 
 export const ResourcesEvent = z.discriminatedUnion("type", [
-  event("session.seeded", { ...Episode.shape, sessionId: Token, seed: Content, sandbox: Token.nullable() }),
+  /** `state`: what the server holds of a session that has just begun, for it alone to understand. */
+  event("session.seeded", {
+    ...Episode.shape,
+    sessionId: Token,
+    seed: Content,
+    sandbox: Token.nullable(),
+    state: Json.optional(),
+  }),
   /** `sandbox` from here on: a fork after a restore or after a call that did not end. */
   event("sandbox.lent", { ...Episode.shape, sandbox: Token, from: Token.nullable() }),
   /** `snapshot`: taken before the call, so that a call that did not end can be rolled back. */
@@ -106,8 +115,12 @@ export const ResourcesEvent = z.discriminatedUnion("type", [
     arguments: Digest,
     snapshot: Token.nullable(),
     caller,
+    key,
   }),
-  /** `change`: what the call made of the session's state, for its server alone to understand. */
+  /**
+   * `change`: what the call made of the session's state, for its server alone to understand. `isError`: the result says what was
+   * wrong with the call. `problem`: the tool refused, did nothing, and there is no result; nobody counts such a call.
+   */
   event("tool.finished", {
     ...Episode.shape,
     turn,
@@ -116,6 +129,8 @@ export const ResourcesEvent = z.discriminatedUnion("type", [
     result: Content,
     caller,
     change: Json.optional(),
+    isError: z.literal(true).optional(),
+    problem: Problem.optional(),
   }),
   event("verify.finished", { ...Episode.shape, execution: Token, verdict: Content }),
   /** A token that is not written anywhere opens the session's tools until then. Epoch milliseconds. */
