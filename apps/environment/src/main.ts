@@ -1,25 +1,5 @@
-/** The environment: it owns the position of every episode. Wiring, and nothing else. */
-import { episodeKind } from "@holdpoint/episode";
-import { eventSchema } from "@holdpoint/eventsourcing";
-import { connectToRun, openParticipant, ProcessSettings, readSettings, runProcess } from "@holdpoint/participant";
-import { logEvents } from "@holdpoint/schemas";
-import { EnvironmentServer } from "./server.ts";
+/** The environment of the repair workload: each task goes through the four steps, and is worth what its tests say. */
+import { defineEnvironment, runEnvironment } from "@holdpoint/participant";
+import * as z from "zod";
 
-await runProcess(async () => {
-  const run = await connectToRun("environment", readSettings(ProcessSettings, process.env));
-  const participant = await openParticipant(run, {
-    role: "environment",
-    mode: "exported",
-    kind: episodeKind,
-    schema: eventSchema(logEvents.environment),
-  });
-  const server = new EnvironmentServer(participant, run.logger);
-  await server.start();
-  run.logger.info({ episodes: participant.sessions.all().length }, "environment serves");
-  return {
-    stop: async () => {
-      await participant.stop();
-      await run.connection.close();
-    },
-  };
-}, "environment");
+await runEnvironment(defineEnvironment({ name: "repair", mode: "exported", task: z.json() }));

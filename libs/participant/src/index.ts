@@ -1,7 +1,9 @@
 /** The SDK: makes a server a participant. */
 export * from "./admission.ts";
 export * from "./contents.ts";
+export type { ModeChoice } from "./definition.ts";
 export * from "./directory.ts";
+export * from "./environment/index.ts";
 export * from "./hash.ts";
 export * from "./latch.ts";
 export * from "./log-writer.ts";

@@ -72,15 +72,16 @@ export class Meter {
     let timer: NodeJS.Timeout | undefined;
     let stopped = false;
     const look = async (): Promise<void> => {
-      await this.#participant.admission.whenOpen(controller.signal);
+      // Aborted for another reason: nobody waits for the budget any more.
+      await this.#participant.admission.whenOpen(controller.signal).catch(() => {});
       await this.#settled;
       const state = this.#participant.sessions.get(episode)?.state;
-      if (stopped || state === undefined) return;
+      if (stopped || controller.signal.aborted || state === undefined) return;
       const leftMs = remainingMs(state.budgetMs, this.#charge(episode, state, this.#participant.clock.nowMs()));
       if (leftMs <= 0) controller.abort(new BudgetSpent());
       else if (Number.isFinite(leftMs)) timer = setTimeout(() => void look(), Math.min(leftMs, longestWaitMs));
     };
-    look().catch(() => {}); // aborted for another reason: nobody waits any more
+    void look();
     return () => {
       stopped = true;
       clearTimeout(timer);

@@ -1,7 +1,7 @@
 /** Whoever waits for a checkpoint is not charged for it, whatever becomes of the checkpoint. */
 import type { ControlEvent } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
-import { Room } from "./room.ts";
+import { Room } from "./environment-room.ts";
 
 const everyone = ["environment", "model", "agent", "resources"] as const;
 const verdict = new Room().replies["activate"];

@@ -1,9 +1,6 @@
 /** Dispatches, and how an episode comes from its first seed to its end, whoever is asked again. */
 import { describe, expect, test } from "vitest";
-import { Room, type Said } from "./room.ts";
-
-const stages = (said: readonly Said[]) =>
-  said.flatMap((event) => (event.type === "episode.bookmarked" ? [event.data.stage] : []));
+import { Room, stagesIn } from "./environment-room.ts";
 
 async function ended(): Promise<Room> {
   const room = new Room();
@@ -17,7 +14,7 @@ async function ended(): Promise<Room> {
 test("an episode goes through its stages, each bookmarked before it runs, and ends with the verdict", async () => {
   const room = await ended();
   const said = await room.said();
-  expect(stages(said)).toEqual(["seed", "invoke_agent", "close_agent", "verify", "return"]);
+  expect(stagesIn(said)).toEqual(["seed", "invoke_agent", "close_agent", "verify", "return"]);
   expect(said.at(-1)).toMatchObject({ type: "episode.ended", data: { status: "finished", reward: 1, why: null } });
   expect(room.asked.slice(0, 5)).toEqual([
     "resources seed r1/0",
@@ -77,7 +74,7 @@ test("[L9] after a crash in the middle of the activation the successor goes on f
   await room.enter();
   const said = await room.until("episode.ended");
   expect(room.asked.slice(0, 3)).toEqual(["agent activate r1/0", "agent close r1/0", "resources verify r1/0"]);
-  expect(stages(said)).toEqual(["seed", "invoke_agent", "close_agent", "verify", "return"]);
+  expect(stagesIn(said)).toEqual(["seed", "invoke_agent", "close_agent", "verify", "return"]);
 });
 
 test("a verdict without a reward fails the episode, and is no reward of zero", async () => {

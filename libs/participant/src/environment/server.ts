@@ -1,23 +1,26 @@
 /** What the environment answers and obeys: dispatches of rollouts, and the control plane's asks. */
 import { HoldpointError } from "@holdpoint/errors";
 import type { EpisodeState } from "@holdpoint/episode";
-import { method } from "@holdpoint/participant";
 import { type Episode, RunRequest } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { Logger } from "@holdpoint/telemetry";
+import { method } from "../rpc-server.ts";
+import type { EnvironmentDefinition } from "./define-environment.ts";
 import { Driver } from "./driver.ts";
 import type { Environment } from "./environment.ts";
 import { Meter } from "./meter.ts";
 import { Orphans } from "./orphans.ts";
 
 export class EnvironmentServer {
+  readonly #definition: EnvironmentDefinition;
   readonly #participant: Environment;
   readonly #logger: Logger;
   readonly #meter: Meter;
   readonly #orphans: Orphans;
   readonly #drivers = new Map<string, Driver>();
 
-  constructor(participant: Environment, logger: Logger) {
+  constructor(definition: EnvironmentDefinition, participant: Environment, logger: Logger) {
+    this.#definition = definition;
     this.#participant = participant;
     this.#logger = logger;
     this.#meter = new Meter(participant);
@@ -53,6 +56,7 @@ export class EnvironmentServer {
 
   /** Answered once the episode is in the log. The same dispatch again changes nothing. */
   async #run(episode: Episode, request: RunRequest): Promise<object> {
+    await this.#definition.bind(request.task);
     const known = this.#participant.sessions.get(episode);
     const task = await this.#participant.contents.write(JSON.stringify(request.task));
     if (known !== undefined && known.state.task.digest !== task.digest) throw otherTask(episode);
@@ -85,9 +89,13 @@ export class EnvironmentServer {
   #drive(episode: Episode | Session<EpisodeState>): void {
     const key = keyOf(episode);
     if (this.#drivers.has(key)) return;
-    const driver = new Driver(this.#participant, this.#meter, episode, (error) => {
-      this.#logger.error({ err: error, rollout: episode.rollout, attempt: episode.attempt }, "an episode was left");
-    });
+    const options = {
+      definition: this.#definition,
+      participant: this.#participant,
+      meter: this.#meter,
+      logger: this.#logger,
+    };
+    const driver = new Driver(options, episode);
     this.#drivers.set(key, driver);
     void driver.done.then(() => this.#drivers.delete(key));
   }

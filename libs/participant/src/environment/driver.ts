@@ -1,0 +1,157 @@
+/**
+ * Drives one episode: runs the definition's `run` from wherever the log says that the episode stands, and records how it ends.
+ *
+ * Cleanup runs once, whatever happened, and outside the budget.
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import type { EpisodeState } from "@holdpoint/episode";
+import { parseJson } from "@holdpoint/eventsourcing";
+import { type EnvironmentEvent, type Episode, Json } from "@holdpoint/schemas";
+import type { Logger } from "@holdpoint/telemetry";
+import type { EnvironmentDefinition, Outcome } from "./define-environment.ts";
+import type { Environment } from "./environment.ts";
+import { BudgetSpent, type Meter } from "./meter.ts";
+import { Servers } from "./servers.ts";
+import { Steps } from "./steps.ts";
+
+type Ended = Extract<EnvironmentEvent, { type: "episode.ended" }>["data"];
+type Ending = Pick<Ended, "status" | "reward" | "verdict" | "why">;
+
+export interface DriverOptions {
+  readonly definition: EnvironmentDefinition;
+  readonly participant: Environment;
+  readonly meter: Meter;
+  readonly logger: Logger;
+}
+
+export class Driver {
+  readonly #options: DriverOptions;
+  readonly #episode: Episode;
+  readonly #servers: Servers;
+  /** Ends the work, with why. */
+  readonly #controller = new AbortController();
+  /** Ends the cleanup as well: whoever retired the attempt frees what it held. */
+  readonly #retired = new AbortController();
+  /** Never rejects. */
+  readonly done: Promise<void>;
+
+  /** Starts at once. */
+  constructor(options: DriverOptions, { rollout, attempt }: Episode) {
+    this.#options = options;
+    this.#episode = { rollout, attempt };
+    this.#servers = new Servers(options.participant, this.#episode, () => this.#state);
+    this.done = this.#drive().catch((error: unknown) => {
+      options.logger.error({ err: error, rollout, attempt }, "an episode was left");
+    });
+  }
+
+  /** Stops the episode without a result: it was retired. */
+  async cancel(): Promise<void> {
+    const reason = new HoldpointError("stale_attempt", "the attempt was retired");
+    this.#controller.abort(reason);
+    this.#retired.abort(reason);
+    await this.done;
+  }
+
+  async #drive(): Promise<void> {
+    const { meter } = this.#options;
+    const stopWatching = meter.watch(this.#episode, this.#controller);
+    const ending = await this.#ending();
+    stopWatching();
+    try {
+      if (ending !== undefined) await this.#end(ending);
+    } catch (error) {
+      if (!HoldpointError.is(error, "stale_attempt")) throw error; // retired meanwhile: nobody waits for its end
+    } finally {
+      meter.forget(this.#episode);
+    }
+  }
+
+  /** How the episode ends; undefined where it does not: the attempt is not ours any more. */
+  async #ending(): Promise<Ending | undefined> {
+    try {
+      const { reward } = await this.#run();
+      return { status: "finished", reward, verdict: this.#state.verdict, why: null };
+    } catch (error) {
+      return this.#endingOf(error);
+    }
+  }
+
+  /** @throws what ends the episode otherwise */
+  async #run(): Promise<Outcome> {
+    const { definition, participant } = this.#options;
+    const { signal } = this.#controller;
+    const task = await this.#task();
+    const run = await definition.bind(task);
+    const steps = new Steps({
+      participant,
+      episode: this.#episode,
+      name: definition.name,
+      servers: this.#servers,
+      state: () => this.#state,
+      task,
+      controller: this.#controller,
+    });
+    try {
+      signal.throwIfAborted();
+      const outcome = await unlessAborted(run(steps.forRun), signal);
+      await steps.finish();
+      return outcome;
+    } catch (error) {
+      this.#controller.abort(error); // whatever is still under way; where that was done before, it says why
+      throw signal.reason;
+    } finally {
+      await steps.idle();
+    }
+  }
+
+  async #task(): Promise<Json> {
+    const text = await this.#options.participant.contents.read(this.#state.task);
+    const json = parseJson(new TextEncoder().encode(text));
+    return Json.parse(json.ok ? json.value : undefined);
+  }
+
+  #endingOf(error: unknown): Ending | undefined {
+    if (HoldpointError.is(error, "stale_attempt")) return undefined;
+    const lost = { reward: null, verdict: null };
+    if (error instanceof BudgetSpent) return { ...lost, status: "timed_out", why: "budget used up" };
+    this.#options.logger.warn({ err: error, ...this.#episode }, "an episode failed");
+    return { ...lost, status: "failed", why: error instanceof Error ? error.message : String(error) };
+  }
+
+  async #end(ending: Ending): Promise<void> {
+    const { participant, meter } = this.#options;
+    const { sessionId, policyVersion } = this.#state;
+    const chargedMs = await meter.chargeOf(this.#episode, this.#state);
+    if (ending.status !== "finished") await this.#close("agent");
+    await this.#close("resources");
+    await participant.boundary(this.#episode);
+    const data = { ...this.#episode, sessionId, policyVersion, chargedMs, ...ending };
+    await participant.end({ type: "episode.ended", data });
+  }
+
+  /** A server that cannot close its session keeps nobody from hearing how the episode has ended. */
+  async #close(role: "agent" | "resources"): Promise<void> {
+    try {
+      await this.#servers.close(role, this.#retired.signal);
+    } catch (error) {
+      this.#options.participant.options.trouble(
+        `a session of ${this.#episode.rollout} was not closed by ${role}`,
+        error,
+      );
+    }
+  }
+
+  get #state(): EpisodeState {
+    const session = this.#options.participant.sessions.get(this.#episode);
+    if (session === undefined) throw new HoldpointError("stale_attempt", "the session is over");
+    return session.state;
+  }
+}
+
+/** What `work` gives. @throws the signal's reason as soon as it is aborted, whatever becomes of `work` */
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  return Promise.race([work, aborted]);
+}
