@@ -54,6 +54,8 @@ export interface SimulatedProcessOptions {
   readonly instance: string;
   readonly worker: string;
   readonly mode: Mode;
+  /** Where it serves outside NATS. */
+  readonly endpoint?: string;
 }
 
 export class SimulatedProcess {
@@ -97,8 +99,8 @@ export class SimulatedProcess {
     this.fenced = false;
     this.dead = false;
     this.end = (await this.#log.lastOn(this.subject))?.sequence ?? 0;
-    const { mode, role } = this.options;
-    await this.say({ type: "participant.announced", data: { mode, endpoint: null, lastAtMs: null } });
+    const { mode, role, endpoint = null } = this.options;
+    await this.say({ type: "participant.announced", data: { mode, endpoint, lastAtMs: null } });
     this.gate = initialGate(role);
     const subjects = [controlSubject(this.#run), this.subject];
     this.startedAt = this.end;

@@ -1,0 +1,68 @@
+/** The conformance kit: which promises of the contract a participant holds. */
+import { agentPlayer } from "./agent-player.ts";
+import { environmentPlayer } from "./environment-player.ts";
+import { modelPlayer } from "./model-player.ts";
+import { PlayedModel } from "./played-model.ts";
+import type { Player } from "./player.ts";
+import { type ContractPromise, Examination, promises } from "./promises.ts";
+import { resourcesPlayer } from "./resources-player.ts";
+import { ConformanceRig, type RigOptions } from "./rig.ts";
+
+export interface Finding {
+  readonly says: string;
+  readonly holds: boolean;
+  /** What was seen instead, where it does not hold. */
+  readonly why: string;
+}
+
+/**
+ * Examines a participant in a run that nobody else takes part in, and whose coordinator serves. Starts and kills its process
+ * as often as it has to.
+ *
+ * @param found called with each finding as it is made
+ */
+export async function examine(
+  options: Omit<RigOptions, "modelUrl">,
+  found: (finding: Finding) => void = () => {},
+): Promise<readonly Finding[]> {
+  const model = options.target.role === "agent" ? await playedModel(options) : undefined;
+  const rig = await ConformanceRig.open({ ...options, ...(model !== undefined && { modelUrl: model.url }) });
+  const player = await playerOf(rig, model);
+  const examination = new Examination(rig, player);
+  const findings: Finding[] = [];
+  try {
+    for (const promise of promises) {
+      const finding = await examined(examination, promise);
+      findings.push(finding);
+      found(finding);
+    }
+  } finally {
+    await rig.stop();
+    await player.stop?.();
+  }
+  return findings;
+}
+
+async function examined(examination: Examination, { says, check }: ContractPromise): Promise<Finding> {
+  try {
+    await check(examination);
+    return { says, holds: true, why: "" };
+  } catch (error) {
+    return { says, holds: false, why: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function playedModel({ target }: Pick<RigOptions, "target">): Promise<PlayedModel> {
+  const { name, arguments: input } = target.workload.tool ?? { name: "none", arguments: {} };
+  return PlayedModel.start((turn) => {
+    const call = { id: `call-${turn}`, type: "function", function: { name, arguments: JSON.stringify(input) } };
+    return { role: "assistant", content: null, tool_calls: [call] };
+  });
+}
+
+async function playerOf(rig: ConformanceRig, model: PlayedModel | undefined): Promise<Player> {
+  const { role } = rig.options.target;
+  if (model !== undefined) return agentPlayer(rig, model);
+  if (role === "environment") return environmentPlayer(rig);
+  return role === "model" ? modelPlayer(rig) : resourcesPlayer(rig);
+}
