@@ -70,7 +70,13 @@ export const EnvironmentEvent = z.discriminatedUnion("type", [
 ]);
 export type EnvironmentEvent = z.infer<typeof EnvironmentEvent>;
 
-const seeded = event("session.seeded", { ...Episode.shape, sessionId: Token, seed: Content });
+/** `granted`: it came with access to tools, which a process that has lost it has to ask for. */
+const seeded = event("session.seeded", {
+  ...Episode.shape,
+  sessionId: Token,
+  seed: Content,
+  granted: z.boolean().optional(),
+});
 const closed = event("session.closed", { ...Episode.shape });
 
 export const AgentEvent = z.discriminatedUnion("type", [
@@ -80,10 +86,24 @@ export const AgentEvent = z.discriminatedUnion("type", [
   event("call.requested", { ...Episode.shape, turn, request: Digest }),
   /** `response`: the assistant message, as JSON. */
   event("call.received", { ...Episode.shape, turn, response: Content }),
-  event("tool.returned", { ...Episode.shape, turn, index, result: Content }),
+  /** `name` and `arguments`: what was called, so that a run that does something else over a replay is noticed. */
+  event("tool.returned", {
+    ...Episode.shape,
+    turn,
+    index,
+    result: Content,
+    name: z.string().optional(),
+    arguments: Digest.optional(),
+  }),
   event("activation.ended", { ...Episode.shape, output: Content }),
-  /** At a capture: what the session goes on from. No call before `turn` is needed any more. */
-  event("boundary.exported", { ...Episode.shape, checkpointId: z.string(), turn, boundary: Content }),
+  /** At a capture: what the session goes on from: before the call of `turn`, after `index` tool calls of the turn before it. */
+  event("boundary.exported", {
+    ...Episode.shape,
+    checkpointId: z.string(),
+    turn,
+    index: index.optional(),
+    boundary: Content,
+  }),
   /** A harness that runs elsewhere is known by `handle` to whoever looks for it after a crash. */
   event("harness.launched", { ...Episode.shape, handle: z.string().max(512) }),
   closed,
