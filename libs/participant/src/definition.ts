@@ -7,7 +7,7 @@ import * as z from "zod";
  * The mode of a participant, or how each instance finds its own when it starts, such as by asking whether what it lends can be
  * snapshotted.
  */
-export type ModeChoice<Choice extends Mode = Mode> = Choice | (() => Choice | Promise<Choice>);
+export type ModeChoice<Choice extends Mode = Mode> = Choice | (() => Choice) | (() => Promise<Choice>);
 
 /** A function of whoever defines a participant. */
 export const Hook = z.custom<(...given: never[]) => unknown>((value) => typeof value === "function", {

@@ -5,6 +5,8 @@ import {
   type Environment,
   type EnvironmentDefinition,
   environmentSpec,
+  type EpisodeRun,
+  type Outcome,
   Participant,
   serveEnvironment,
 } from "@holdpoint/participant";
@@ -239,9 +241,14 @@ export class Room {
     return (await this.everything()).filter(({ data }) => "rollout" in data);
   }
 
-  /** How the latest episode that ended has ended. */
-  async ending(): Promise<object> {
-    return (await this.until("episode.ended")).findLast(({ type }) => type === "episode.ended")?.data ?? {};
+  /** How the attempt of an episode ends, once it has. */
+  async ending(attempt = 0): Promise<object> {
+    for (;;) {
+      const said = await this.said();
+      const end = said.find(({ type, data }) => type === "episode.ended" && data.attempt === attempt);
+      if (end !== undefined) return end.data;
+      await this.turns(1);
+    }
   }
 
   /** Lets everything that can go on go on. */
@@ -267,4 +274,19 @@ function json(bytes: Uint8Array): unknown {
 /** The bookmarks in what was said. */
 export function stagesIn(said: readonly Said[]): readonly string[] {
   return said.flatMap((event) => (event.type === "episode.bookmarked" ? [event.data.stage] : []));
+}
+
+export type Run = (episode: EpisodeRun<Json>) => Promise<Outcome>;
+
+/** A room whose environment is called `sums`. */
+export function roomOf(given: Run): Room {
+  return new Room(defineEnvironment({ name: "sums", mode: "exported", task: z.json(), run: given }));
+}
+
+/** An episode of `room`, from its dispatch to its end. @returns how it has ended */
+export async function played(room: Room): Promise<object> {
+  await room.servants();
+  await room.enter();
+  await room.dispatch("r1");
+  return room.ending();
 }

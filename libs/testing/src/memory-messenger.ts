@@ -9,12 +9,13 @@ export interface MemoryRequest {
 
 type Handler = (request: MemoryRequest) => void;
 
-/** A request goes to everybody who listens; one that nobody answers waits for ever. */
+/** A request goes to everybody who listens; one that nobody answers waits until its signal is aborted, else for ever. */
 export class MemoryMessenger {
   readonly #handlers = new Map<Handler, string>();
 
-  request(subject: string, body: string): Promise<Uint8Array> {
-    return new Promise((resolve) => {
+  request(subject: string, body: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<Uint8Array> {
+    return new Promise((resolve, reject) => {
+      signal?.addEventListener("abort", () => reject(signal.reason), { once: true });
       const data = new TextEncoder().encode(body);
       const respond = (reply: string) => resolve(new TextEncoder().encode(reply));
       for (const [handle, filter] of this.#handlers) {

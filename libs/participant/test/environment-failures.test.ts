@@ -1,0 +1,147 @@
+/** Whatever `run` does, its episode has an end, and that is never a reward where something failed. */
+import type { EpisodeRun, Outcome } from "@holdpoint/participant";
+import type { Json } from "@holdpoint/schemas";
+import { describe, expect, test } from "vitest";
+import { content, played, Room, roomOf, type Run } from "./environment-room.ts";
+
+/** Goes all the way, and is worth `reward`. */
+async function throughTo(episode: EpisodeRun<Json>, reward: number): Promise<Outcome> {
+  await episode.seed();
+  await episode.invokeAgent();
+  await episode.closeAgent();
+  await episode.verify();
+  return { reward };
+}
+
+describe("a run that does not keep to the steps fails its episode, and says where:", () => {
+  test.each<[string, Run, RegExp]>([
+    ["without a seed", (e) => e.invokeAgent().then(() => ({ reward: 1 })), /called invokeAgent where seed comes next/],
+    [
+      "with verify before the agent is closed",
+      async (e) => {
+        await e.seed();
+        await e.invokeAgent();
+        return { reward: (await e.verify()).reward };
+      },
+      /called verify where closeAgent comes next/,
+    ],
+    [
+      "with a second activation",
+      async (e) => {
+        await e.seed();
+        await e.invokeAgent();
+        await e.invokeAgent();
+        return { reward: 1 };
+      },
+      /called invokeAgent where closeAgent comes next/,
+    ],
+    [
+      "with a step after the last",
+      async (e) => {
+        const outcome = await throughTo(e, 1);
+        await e.verify();
+        return outcome;
+      },
+      /called verify where the end comes next/,
+    ],
+    [
+      "with two steps at once",
+      async (e) => {
+        await Promise.all([e.seed(), e.invokeAgent()]);
+        return { reward: 1 };
+      },
+      /called invokeAgent while seed was under way/,
+    ],
+    ["that takes none", async () => ({ reward: 1 }), /returned without seed/],
+    [
+      "that skips the last",
+      async (e) => {
+        await e.seed();
+        await e.invokeAgent();
+        await e.closeAgent();
+        return { reward: 1 };
+      },
+      /returned without verify/,
+    ],
+    [
+      "that does not await one",
+      async (e) => {
+        void e.seed();
+        return { reward: 1 };
+      },
+      /returned while seed was under way/,
+    ],
+    [
+      "that swallows the refusal",
+      async (e) => {
+        await e.verify().catch(() => {});
+        return throughTo(e, 1);
+      },
+      /called verify where seed comes next/,
+    ],
+  ])("%s", async (_, run, why) => {
+    const room = roomOf(run);
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, verdict: null });
+    expect(await room.ending()).toMatchObject({ why: expect.stringMatching(why) });
+    expect(await room.ending()).toMatchObject({ why: expect.stringContaining("environment sums") });
+  });
+});
+
+describe("[F7] a failure is an outcome of its own, never a reward:", () => {
+  test("what run throws is why", async () => {
+    const room = roomOf(async (episode) => {
+      await episode.seed();
+      throw new RangeError("no such unit");
+    });
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why: "no such unit" });
+  });
+
+  test("so it is where run throws at once", async () => {
+    const room = roomOf(() => {
+      throw new RangeError("no such unit");
+    });
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why: "no such unit" });
+  });
+
+  test.each([
+    ["no number", { reward: Number.NaN }],
+    ["nothing", undefined],
+    ["more than a reward", { reward: 1, passed: 3 }],
+  ])("what run returns has to be a reward: %s", async (_, outcome) => {
+    const room = roomOf(async (episode) => {
+      await throughTo(episode, 1);
+      return outcome as Outcome;
+    });
+    const why = expect.stringMatching(/run of environment sums[^]*expected \{ reward: number \}/);
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why });
+  });
+
+  test("what a server refuses is why, whatever run makes of it", async () => {
+    const room = roomOf(async (episode) => {
+      await episode.seed();
+      await episode.invokeAgent().catch(() => {});
+      return { reward: 0 };
+    });
+    room.replies["activate"] = { problem: { code: "invalid_checkpoint_state", message: "its sandbox is lost" } };
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why: "its sandbox is lost" });
+  });
+
+  test("a verdict without a reward is named with who gave it", async () => {
+    const room = new Room();
+    room.replies["verify"] = { verdict: content("{}") };
+    const why = expect.stringMatching(/resources main gave a verdict without a reward/);
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why });
+  });
+
+  test("a run that does not come back ends with its budget", async () => {
+    const room = roomOf(async (episode) => {
+      await episode.seed();
+      room.nowMs += 5_000;
+      return new Promise(() => {});
+    });
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1", { budgetMs: 1 });
+    expect(await room.ending()).toMatchObject({ status: "timed_out", reward: null });
+  });
+});
