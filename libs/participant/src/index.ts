@@ -1,5 +1,6 @@
 /** The SDK: makes a server a participant. */
 export * from "./admission.ts";
+export * from "./agent/index.ts";
 export * from "./contents.ts";
 export type { ModeChoice } from "./definition.ts";
 export * from "./directory.ts";

@@ -1,0 +1,155 @@
+/** One activation of a session: its author's function, from the start or from a continuation, until it returns or is cancelled. */
+import { HoldpointError } from "@holdpoint/errors";
+import { type Access, type Episode, Json } from "@holdpoint/schemas";
+import type { AccessBook } from "./access-book.ts";
+import type { AgentParticipant, AgentState } from "./agent-state.ts";
+import { ParkSignal } from "./park-signal.ts";
+import type { Slots } from "./slots.ts";
+import { Work } from "./work.ts";
+
+export interface ActivationOptions {
+  readonly agent: AgentParticipant;
+  /** The definition's, for messages. */
+  readonly name: string;
+  /** The instance of the resources server whose tools are called. */
+  readonly resources: string;
+  readonly slots: Slots;
+  readonly access: AccessBook;
+  /** What the activation does: gives its output. */
+  readonly perform: (context: ActivationContext) => Promise<unknown>;
+  /** Told why it stopped, unless it was cancelled or has ended. */
+  readonly failed: (error: HoldpointError) => void;
+}
+
+/** What an activation is given to do its work with. */
+export interface ActivationContext {
+  readonly agent: AgentParticipant;
+  readonly episode: Episode;
+  /** Where the session stood when the activation began, here or there. */
+  readonly state: AgentState;
+  readonly policyVersion: number;
+  readonly continuation: Json | undefined;
+  readonly work: Work;
+  readonly park: ParkSignal;
+  /** Aborted when the session is retired or closed. */
+  readonly signal: AbortSignal;
+  readonly access: () => Access | undefined;
+  readonly renewAccess: () => Promise<Access>;
+}
+
+export class Activation {
+  readonly episode: Episode;
+  readonly done: Promise<void>;
+  readonly #options: ActivationOptions;
+  readonly #controller = new AbortController();
+  readonly #ended = new AbortController();
+  /** Cancelled or ended. */
+  readonly #over: AbortSignal;
+  readonly #park: ParkSignal;
+  #work: Work | undefined;
+  #failure: HoldpointError | undefined;
+
+  /** Starts at once, or goes on. `done` never rejects. */
+  constructor(options: ActivationOptions, { rollout, attempt }: Episode, policyVersion: number) {
+    this.#options = options;
+    this.episode = { rollout, attempt };
+    this.#over = AbortSignal.any([this.#signal, this.#ended.signal]);
+    this.#park = new ParkSignal(options.agent, this.episode, this.#over);
+    this.done = this.#run(policyVersion);
+  }
+
+  /** Why it stopped by itself before it ended: asking again meets the same. */
+  get failure(): HoldpointError | undefined {
+    return this.#failure;
+  }
+
+  /** undefined until it has begun. */
+  get work(): Work | undefined {
+    return this.#work;
+  }
+
+  /** Stops it, and waits until it has stopped. */
+  async cancel(): Promise<void> {
+    if (!this.#signal.aborted) {
+      this.#park.stop();
+      this.#controller.abort(new HoldpointError("stale_attempt", "the activation was cancelled"));
+    }
+    await this.done;
+  }
+
+  async #run(policyVersion: number): Promise<void> {
+    try {
+      await this.#perform(policyVersion);
+    } catch (error) {
+      if (!this.#signal.aborted) this.#fail(error);
+    } finally {
+      this.#ended.abort(new HoldpointError("invalid_request", `the activation is over: ${this.#options.name}`));
+      this.#work?.close();
+    }
+  }
+
+  async #perform(policyVersion: number): Promise<void> {
+    const { agent, name, perform } = this.#options;
+    const context = await this.#begin(policyVersion);
+    const given = await perform(context);
+    context.work.end();
+    if (typeof given !== "string") {
+      const found = given === null ? "null" : typeof given;
+      throw new HoldpointError(
+        "invalid_request",
+        `activate of ${name} returned ${found}; expected a string: its output`,
+      );
+    }
+    const output = await agent.contents.write(given);
+    await agent.record({ type: "activation.ended", data: { ...this.episode, output } });
+  }
+
+  /** What the log says of it is known here before anything new is said. */
+  async #begin(asked: number): Promise<ActivationContext> {
+    const { agent, name, resources, slots, access } = this.#options;
+    const { episode } = this;
+    const { state, status } = this.#session;
+    // The same over every replay: it is part of what the model is asked.
+    const policyVersion = state.policyVersion ?? asked;
+    const wasAtWork = state.started && (status.work === "running" || state.awaited !== null);
+    const isInDoubt = wasAtWork && !status.restart;
+    if (!state.started) await agent.record({ type: "activation.started", data: { ...episode, policyVersion } });
+    if (state.granted && access.of(episode) === undefined) await access.renew(episode, this.#over);
+    const work = new Work({ agent, episode, name, resources, slots, signal: this.#over, from: state, isInDoubt });
+    this.#work = work;
+    return {
+      agent,
+      episode,
+      state,
+      policyVersion,
+      continuation: await this.#continuation(state),
+      work,
+      park: this.#park,
+      signal: this.#signal,
+      access: () => access.of(episode),
+      renewAccess: () => access.renew(episode, this.#over),
+    };
+  }
+
+  async #continuation({ continuation }: AgentState): Promise<Json | undefined> {
+    if (continuation === null) return undefined;
+    return Json.parse(JSON.parse(await this.#options.agent.contents.read(continuation.boundary)));
+  }
+
+  /** What an author's function throws is its answer, as what it returns is: asked again it would say the same. */
+  #fail(error: unknown): void {
+    const words = `activate of ${this.#options.name} threw: ${error instanceof Error ? error.message : String(error)}`;
+    this.#failure = HoldpointError.is(error) ? error : new HoldpointError("invalid_request", words, { cause: error });
+    this.#options.failed(this.#failure);
+  }
+
+  get #signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  get #session() {
+    const session = this.#options.agent.sessions.get(this.episode);
+    if (session === undefined) throw new HoldpointError("stale_attempt", "the session is over");
+    return session;
+  }
+}

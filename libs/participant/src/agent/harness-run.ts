@@ -1,0 +1,101 @@
+/**
+ * One activation of an opaque agent: launches its harness or finds it again, has it stand while a checkpoint is open, and waits for its
+ * end.
+ *
+ * 1. A harness is in the log before it is waited for. A process after this one looks for it there, and never launches a second one
+ *    beside it.
+ * 2. The session is parked only while the harness stands: it stands before `session.parked`, and goes on after `session.unparked`.
+ * 3. A harness is stopped when its session is retired or closed, not when this process ends.
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import type { ActivationContext } from "./activation.ts";
+import { checkHarness, type Harness } from "./harness.ts";
+
+export interface HarnessHooks {
+  readonly name: string;
+  readonly launch: () => Promise<Harness>;
+  readonly find: ((handle: string) => Promise<Harness | undefined>) | undefined;
+}
+
+export async function runHarness(hooks: HarnessHooks, context: ActivationContext): Promise<string> {
+  const { signal } = context;
+  const found = await findHarness(hooks, context);
+  const harness = found ?? (await launchHarness(hooks, context));
+  try {
+    if (found !== undefined) await goOn(found, context);
+    return await attend(harness, context);
+  } catch (error) {
+    if (signal.aborted) await harness.stop();
+    throw error;
+  }
+}
+
+/** The harness that the log names; undefined where none was launched, or it is gone and another can go on from its state. */
+async function findHarness(
+  { name, find }: HarnessHooks,
+  { agent, episode, state }: ActivationContext,
+): Promise<Harness | undefined> {
+  const { harness, continuation } = state;
+  if (harness === null) return undefined;
+  const found = harness.handle === null ? undefined : await find?.(harness.handle);
+  if (found !== undefined) {
+    checkHarness(`find of ${name}`, agent.spec.mode, found);
+    return found;
+  }
+  if (continuation !== null) return undefined;
+  const { rollout, attempt } = episode;
+  const why = `the harness of ${rollout}, attempt ${attempt}, is gone, and its state was not exported`;
+  if (state.restart === null) await agent.record({ type: "session.restart_marked", data: { ...episode, why } });
+  throw new HoldpointError("invalid_checkpoint_state", `${why}: start the rollout over`, { details: { ...episode } });
+}
+
+async function launchHarness({ name, launch }: HarnessHooks, context: ActivationContext): Promise<Harness> {
+  const { agent, episode, signal } = context;
+  const harness = await launch();
+  checkHarness(`launch of ${name}`, agent.spec.mode, harness);
+  try {
+    signal.throwIfAborted();
+    await agent.record({ type: "harness.launched", data: { ...episode, handle: harness.handle } });
+  } catch (error) {
+    await harness.stop(); // nobody would find it
+    throw error;
+  }
+  return harness;
+}
+
+/** It may stand since the process before this one had it stand. */
+async function goOn(harness: Harness, context: ActivationContext): Promise<void> {
+  if (context.park.isRaised) return;
+  await stand(harness, context);
+  await harness.continue();
+}
+
+async function attend(harness: Harness, context: ActivationContext): Promise<string> {
+  const { signal, park } = context;
+  const cancelled = rejected(signal);
+  const ended = Promise.race([harness.done, cancelled]);
+  const output = ended.then((text) => ({ text }));
+  for (;;) {
+    const raised = await Promise.race([output, park.raised]);
+    if (raised !== undefined) return raised.text;
+    const paused = await Promise.race([output, harness.pause()]);
+    if (paused !== undefined) return paused.text;
+    await stand(harness, context);
+    await harness.continue();
+  }
+}
+
+/** Returns at once, unless a checkpoint is open. */
+function stand(harness: Harness, { agent, work }: ActivationContext): Promise<void> {
+  if (agent.spec.mode !== "exported") return work.boundary();
+  return work.boundary(() => harness.state?.() ?? null);
+}
+
+/** Rejects with the signal's reason when it is aborted. */
+function rejected(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+  });
+}

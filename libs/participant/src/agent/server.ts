@@ -1,0 +1,192 @@
+/** What an agent answers and obeys: seeds, activations, the end of a session, and the control plane's asks. */
+import { ActivateRequest, type Blocker, CloseRequest, type Episode, SeedRequest } from "@holdpoint/schemas";
+import { keyOf, type Session } from "@holdpoint/session";
+import { type AnyMethod, method } from "../rpc-server.ts";
+import { AccessBook } from "./access-book.ts";
+import { Activation, type ActivationContext } from "./activation.ts";
+import { type AgentDefinition, seedFrom } from "./agent-definition.ts";
+import type { AgentLogEvent, AgentParticipant, AgentState } from "./agent-state.ts";
+import { exportBoundaries } from "./exporting.ts";
+import { Seeding } from "./seeding.ts";
+import { Slots } from "./slots.ts";
+
+/** How long an activation is waited for before the caller is told to ask again. */
+const pollMs = 5_000;
+
+export interface AgentServerOptions {
+  readonly definition: AgentDefinition;
+  readonly agent: AgentParticipant;
+  /** The instance of the resources server whose tools are called. */
+  readonly resources: string;
+}
+
+export class AgentServer {
+  readonly #definition: AgentDefinition;
+  readonly #agent: AgentParticipant;
+  readonly #resources: string;
+  readonly #slots: Slots;
+  readonly #access: AccessBook;
+  readonly #seeding: Seeding;
+  readonly #activations = new Map<string, Activation>();
+
+  constructor({ definition, agent, resources }: AgentServerOptions) {
+    this.#definition = definition;
+    this.#agent = agent;
+    this.#resources = resources;
+    this.#slots = new Slots(definition.slots);
+    this.#access = new AccessBook(agent.calls, resources);
+    this.#seeding = new Seeding(definition, agent, this.#access);
+  }
+
+  /** Serves, and goes on with every activation that the log shows: nobody may be there to ask for it (L9). */
+  async start(): Promise<void> {
+    await this.#agent.serve({
+      methods: this.#methods(),
+      hooks: {
+        blockers: () => this.#awaiting(),
+        capture: (sessions, checkpointId, signal) => this.#export(sessions, checkpointId, signal),
+        restore: async (sessions) => sessions.filter(({ state }) => isLost(state)).map((session) => lost(session)),
+        retire: (marks, signal) => this.#retire(marks, signal),
+      },
+    });
+    for (const { rollout, attempt, claimed, state } of this.#agent.sessions.all()) {
+      const { policyVersion, output } = state;
+      if (claimed && policyVersion !== null && output === null) this.#activation({ rollout, attempt }, policyVersion);
+    }
+  }
+
+  #methods(): Readonly<Record<string, AnyMethod>> {
+    return {
+      seed: method({
+        body: SeedRequest,
+        whileClosed: "held",
+        seeds: true,
+        blocks: "seed in flight",
+        handle: (episode, body) => this.#seeding.seed(episode, body),
+      }),
+      activate: method({
+        body: ActivateRequest,
+        whileClosed: "through",
+        handle: (episode, { policyVersion }) => this.#activate(episode, policyVersion),
+      }),
+      close: method({ body: CloseRequest, whileClosed: "through", handle: (episode) => this.#close(episode) }),
+    };
+  }
+
+  /** @throws HoldpointError what the activation met, such as a sandbox that is lost: the caller decides what becomes of it */
+  async #activate(episode: Episode, policyVersion: number): Promise<object> {
+    const activation = this.#activation(episode, policyVersion);
+    await Promise.race([activation.done, patience()]);
+    if (activation.failure !== undefined) throw activation.failure;
+    const output = this.#agent.sessions.get(episode)?.state.output;
+    return output === null || output === undefined ? { status: "running" } : { status: "ended", output };
+  }
+
+  /** The activation that runs, or a new one that goes on from where the session stands. */
+  #activation(episode: Episode, policyVersion: number): Activation {
+    const key = keyOf(episode);
+    const running = this.#activations.get(key);
+    if (running !== undefined) return running;
+    const activation = new Activation(
+      {
+        agent: this.#agent,
+        name: this.#definition.name,
+        resources: this.#resources,
+        slots: this.#slots,
+        access: this.#access,
+        perform: (context) => this.#perform(context),
+        failed: (error) => this.#agent.options.trouble(`the activation of ${key} stopped`, error),
+      },
+      episode,
+      policyVersion,
+    );
+    this.#activations.set(key, activation);
+    void this.#forget(key, activation);
+    return activation;
+  }
+
+  async #perform(context: ActivationContext): Promise<unknown> {
+    const seed = seedFrom(await this.#agent.contents.read(context.state.seed));
+    const bound = await this.#definition.bind(seed);
+    return bound.activate(context);
+  }
+
+  async #forget(key: string, activation: Activation): Promise<void> {
+    await activation.done;
+    this.#activations.delete(key);
+    this.#agent.changed();
+  }
+
+  async #close(episode: Episode): Promise<object> {
+    await this.#activations.get(keyOf(episode))?.cancel();
+    this.#access.drop(episode);
+    if (this.#agent.sessions.get(episode) !== undefined) {
+      await this.#agent.record({ type: "session.closed", data: episode });
+    }
+    return {};
+  }
+
+  async #export(
+    sessions: readonly Session<AgentState>[],
+    checkpointId: string,
+    signal: AbortSignal,
+  ): Promise<readonly AgentLogEvent[]> {
+    if (this.#agent.spec.mode !== "exported") return [];
+    const working = sessions.flatMap((session) => this.#activations.get(keyOf(session)) ?? []);
+    return exportBoundaries(working, { checkpointId, signal, contents: this.#agent.contents });
+  }
+
+  async #retire(marks: readonly Episode[], signal: AbortSignal): Promise<readonly AgentLogEvent[]> {
+    const highest = new Map(marks.map(({ rollout, attempt }) => [rollout, attempt]));
+    const isMarked = ({ rollout, attempt }: Episode) => attempt <= (highest.get(rollout) ?? -1);
+    const activations = [...this.#activations.values()].filter(({ episode }) => isMarked(episode));
+    await untilAborted(Promise.all(activations.map((activation) => activation.cancel())), signal);
+    for (const session of this.#agent.sessions.live()) if (isMarked(session)) this.#access.drop(session);
+    return [];
+  }
+
+  /**
+   * Sessions that wait for the model: until it answers or refuses they are not at a boundary. Also those whose call a process
+   * before this one has asked, and whose activation has not gone on yet.
+   */
+  #awaiting(): readonly Blocker[] {
+    return this.#agent.sessions
+      .all()
+      .filter(({ status, state, ...episode }) => {
+        const isWaiting = state.awaited !== null || this.#activations.has(keyOf(episode));
+        return status.work === "at_boundary" && !status.restart && isWaiting;
+      })
+      .map(({ rollout, attempt }) => {
+        return { rollout, attempt, reason: "awaits the model", sinceMs: this.#agent.clock.nowMs() };
+      });
+  }
+}
+
+/** A harness that was launched for an attempt before, and of which nothing was exported, cannot be gone on with. */
+function isLost({ harness, continuation, output }: AgentState): boolean {
+  return harness !== null && continuation === null && output === null;
+}
+
+function lost({ rollout, attempt }: Episode): AgentLogEvent {
+  const why = "its harness is gone, and its state was not exported";
+  return { type: "session.restart_marked", data: { rollout, attempt, why } };
+}
+
+function patience(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, pollMs).unref();
+  });
+}
+
+/** What `work` gives. @throws the signal's reason, when it is aborted before */
+async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}
