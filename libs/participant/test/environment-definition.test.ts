@@ -30,7 +30,7 @@ describe("the mode", () => {
   });
 
   test("can be found by each instance when it starts", async () => {
-    expect(await environmentSpec(defineEnvironment({ ...good, mode: async () => "exported" }))).toMatchObject({
+    expect(await environmentSpec(defineEnvironment({ ...good, mode: async () => "exported" as const }))).toMatchObject({
       mode: "exported",
     });
   });
