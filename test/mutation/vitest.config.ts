@@ -19,6 +19,7 @@ const explorations = [
   "crash",
   "process-crash",
   "any-order",
+  "large",
 ].map((name) => `**/test/${name}.test.ts`);
 
 export default defineConfig({
@@ -29,5 +30,11 @@ export default defineConfig({
       replacement: join(root, folder, "src/index.ts"),
     })),
   },
-  test: { include: [`libs/${mutated}/test/**/*.test.ts`], exclude: explorations, testTimeout: 60_000, maxWorkers: 1 },
+  test: {
+    include: [`libs/${mutated}/test/**/*.test.ts`],
+    exclude: explorations,
+    testTimeout: 60_000,
+    maxWorkers: 1,
+    isolate: false, // pure tests share nothing; loading each file anew for each mutant took most of the time
+  },
 });

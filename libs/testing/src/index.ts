@@ -1,7 +1,6 @@
 /** Brokers for tests, faults on the way to them, the suites that every implementation of a port passes, simulated participants. */
 export { eventLogContract, type LogUnderTest } from "./event-log-contract.ts";
-export { examine, type Finding } from "./conformance/examine.ts";
-export type { RigOptions } from "./conformance/rig.ts";
+export { examine, type ExamineOptions, type Finding } from "./conformance/examine.ts";
 export type { ConformanceTarget, Workload } from "./conformance/target.ts";
 export { type Counterexample, explore, type Exploration, type Space } from "./explorer.ts";
 export { FaultyProxy } from "./faulty-proxy.ts";

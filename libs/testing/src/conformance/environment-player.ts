@@ -1,105 +1,137 @@
 /** The trainer, the agent and the resources server of an environment. */
 import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { type Episode, logEvents, resultSubject, seedSubject } from "@holdpoint/schemas";
+import { type Edges, type Episode, logEvents, resultSubject, seedSubject } from "@holdpoint/schemas";
 import { setTimeout as pause } from "node:timers/promises";
 import { contentOf, playServer } from "./played-servers.ts";
-import type { Player } from "./player.ts";
-import type { ConformanceRig } from "./rig.ts";
-import { eventually, must } from "./waiting.ts";
+import type { MalformedRequest, Player } from "./player.ts";
+import type { Answered, ConformanceRig } from "./rig.ts";
+import { must } from "./waiting.ts";
 
 const terms = { verify: "replay", rebinds: true, sandboxLent: false, grantsBound: false } as const;
+const environmentEvents = eventSchema(logEvents.environment);
 
 /** How long a played activation lets itself be waited for, in milliseconds: short, so that it is asked for often. */
 const pollMs = 50;
 
-export async function environmentPlayer(rig: ConformanceRig): Promise<Player> {
-  const { run, target, connectAs } = rig.options;
-  const { seed: task = {} } = target.workload;
-  const asked = new Map<string, number>();
-  const ended = new Set<string>();
-  const play = async (episode: Episode, method: string): Promise<object> => {
+export class EnvironmentPlayer implements Player {
+  readonly whileClosed = "admission_closed";
+  readonly #rig: ConformanceRig;
+  /** How often the activation of each episode was asked for. */
+  readonly #asked = new Map<string, number>();
+  readonly #ended = new Set<string>();
+  readonly #stops: (() => void)[] = [];
+
+  private constructor(rig: ConformanceRig) {
+    this.#rig = rig;
+  }
+
+  static async start(rig: ConformanceRig): Promise<EnvironmentPlayer> {
+    const player = new EnvironmentPlayer(rig);
+    const { run, connectAs } = rig.options;
+    for (const role of ["agent", "resources"] as const) {
+      const stop = await playServer(await connectAs(role), { run, role }, (episode, method) =>
+        player.#play(episode, method),
+      );
+      player.#stops.push(stop);
+    }
+    return player;
+  }
+
+  get malformed(): readonly MalformedRequest[] {
+    const { run, target } = this.#rig.options;
+    const subject = seedSubject(run, "environment", "main");
+    const code = "rollout_id_required";
+    return [
+      { what: "a body that is no object", code, send: () => this.#rig.ask(subject, "[]") },
+      {
+        what: "a dispatch without a rollout",
+        code,
+        send: () => this.#rig.ask(subject, { task: target.workload.seed }),
+      },
+    ];
+  }
+
+  /** Up to its activation. */
+  async begin(episode: Episode): Promise<void> {
+    const answer = await this.fresh(episode);
+    must(answer.ok, `a dispatch was refused: ${JSON.stringify(answer)}`);
+    await this.#works(episode);
+  }
+
+  /** It asks again and again for the same activation: there is nothing else to see until that ends. */
+  async advance(episode: Episode): Promise<string> {
+    await this.#works(episode);
+    return "";
+  }
+
+  async recall(episode: Episode): Promise<readonly string[]> {
+    await this.#works(episode);
+    return [];
+  }
+
+  claim(_from: Episode, to: Episode): Promise<void> {
+    return this.begin(to);
+  }
+
+  fresh(episode: Episode): Promise<Answered> {
+    const { run, target } = this.#rig.options;
+    const { seed: task = {} } = target.workload;
+    const servers = { agent: "main", resources: "main" };
+    const body = { ...episode, task, ...servers, budgetMs: null, policyVersion: 0 };
+    return this.#rig.ask(seedSubject(run, "environment", "main"), body);
+  }
+
+  probe(episode: Episode): Promise<Answered> {
+    return this.fresh(episode);
+  }
+
+  edgesOf(): Edges {
+    return {};
+  }
+
+  async finish(episode: Episode): Promise<number> {
+    this.#ended.add(keyOf(episode));
+    await this.#rig.patience.until(`a result of ${keyOf(episode)}`, async () =>
+      (await this.#results(episode)) > 0 ? true : undefined,
+    );
+    return this.#results(episode);
+  }
+
+  async stop(): Promise<void> {
+    for (const stop of this.#stops) stop();
+  }
+
+  async #works(episode: Episode): Promise<void> {
+    const key = keyOf(episode);
+    const before = this.#asked.get(key) ?? 0;
+    await this.#rig.patience.until(`it asks for the activation of ${key}`, () =>
+      (this.#asked.get(key) ?? 0) > before ? true : undefined,
+    );
+  }
+
+  async #play(episode: Episode, method: string): Promise<object> {
     if (method === "seed") return { terms, restart: null };
     if (method === "verify") return { verdict: contentOf(JSON.stringify({ reward: 1 })) };
     if (method !== "activate") return {};
-    asked.set(keyOf(episode), (asked.get(keyOf(episode)) ?? 0) + 1);
-    if (!ended.has(keyOf(episode))) await pause(pollMs);
-    return ended.has(keyOf(episode)) ? { status: "ended", output: contentOf("done") } : { status: "running" };
-  };
-  const stops = [
-    await playServer(await connectAs("agent"), { run, role: "agent" }, play),
-    await playServer(await connectAs("resources"), { run, role: "resources" }, play),
-  ];
-  const dispatch = (episode: Episode) =>
-    rig.ask(seedSubject(run, "environment", "main"), {
-      ...episode,
-      task,
-      agent: "main",
-      resources: "main",
-      budgetMs: null,
-      policyVersion: 0,
-    });
-  const works = async (episode: Episode) => {
-    const before = asked.get(keyOf(episode)) ?? 0;
-    await eventually(`it asks for the activation of ${keyOf(episode)}`, () =>
-      (asked.get(keyOf(episode)) ?? 0) > before ? true : undefined,
-    );
-  };
-  const begin = async (episode: Episode) => {
-    const answer = await dispatch(episode);
-    must(answer.ok, `a dispatch was refused: ${JSON.stringify(answer)}`);
-    await works(episode);
-  };
-  return {
-    whileClosed: "admission_closed",
-    begin,
-    advance: async (episode) => {
-      await works(episode);
-      return "";
-    },
-    recall: async (episode) => {
-      await works(episode);
-      return [];
-    },
-    claim: (_from, to) => begin(to),
-    fresh: dispatch,
-    probe: dispatch,
-    malformed: [
-      {
-        what: "a body that is no JSON",
-        code: "rollout_id_required",
-        send: () => rig.ask(seedSubject(run, "environment", "main"), "[]"),
-      },
-      {
-        what: "a dispatch without a rollout",
-        code: "rollout_id_required",
-        send: () => rig.ask(seedSubject(run, "environment", "main"), { task }),
-      },
-    ],
-    edgesOf: () => ({}),
-    finish: async (episode) => {
-      ended.add(keyOf(episode));
-      await eventually(`a result of ${keyOf(episode)}`, async () => ((await results(rig, episode)) > 0 ? true : undefined));
-      return results(rig, episode);
-    },
-    stop: async () => {
-      for (const stop of stops) stop();
-    },
-  };
-}
+    const key = keyOf(episode);
+    this.#asked.set(key, (this.#asked.get(key) ?? 0) + 1);
+    if (!this.#ended.has(key)) await pause(pollMs);
+    return this.#ended.has(key) ? { status: "ended", output: contentOf("done") } : { status: "running" };
+  }
 
-/** How many results of the episode there are that say that it has finished, with the reward of the verdict. */
-async function results(rig: ConformanceRig, { rollout, attempt }: Episode): Promise<number> {
-  const { log, run } = rig.options;
-  const schema = eventSchema(logEvents.environment);
-  const subjects = [resultSubject(run, { role: "environment", instance: "main", worker: "0" })];
-  let count = 0;
-  await log.read({ upTo: await log.lastSequence(), subjects }, (message) => {
-    for (const { event } of decodeEvents(message, schema).events) {
-      if (event.type !== "episode.ended" || event.data.rollout !== rollout || event.data.attempt !== attempt) continue;
-      if (event.data.status === "finished" && event.data.reward === 1) count += 1;
-    }
-  });
-  return count;
+  /** How many results of the episode say that it has finished, with the reward of the verdict. */
+  async #results({ rollout, attempt }: Episode): Promise<number> {
+    const { log, run } = this.#rig.options;
+    const subjects = [resultSubject(run, { role: "environment", instance: "main", worker: "0" })];
+    let count = 0;
+    await log.read({ upTo: await log.lastSequence(), subjects }, (message) => {
+      for (const { event } of decodeEvents(message, environmentEvents).events) {
+        if (event.type !== "episode.ended" || keyOf(event.data) !== keyOf({ rollout, attempt })) continue;
+        if (event.data.status === "finished" && event.data.reward === 1) count += 1;
+      }
+    });
+    return count;
+  }
 }
 
 function keyOf({ rollout, attempt }: Episode): string {

@@ -1,18 +1,24 @@
 /** The conformance kit: which promises of the contract a participant holds. */
-import { agentPlayer } from "./agent-player.ts";
-import { environmentPlayer } from "./environment-player.ts";
-import { modelPlayer } from "./model-player.ts";
+import { AgentPlayer } from "./agent-player.ts";
+import { EnvironmentPlayer } from "./environment-player.ts";
+import { ModelPlayer } from "./model-player.ts";
 import { PlayedModel } from "./played-model.ts";
 import type { Player } from "./player.ts";
 import { type ContractPromise, Examination, promises } from "./promises.ts";
-import { resourcesPlayer } from "./resources-player.ts";
+import { ResourcesPlayer } from "./resources-player.ts";
 import { ConformanceRig, type RigOptions } from "./rig.ts";
+import { Patience } from "./waiting.ts";
 
 export interface Finding {
   readonly says: string;
   readonly holds: boolean;
   /** What was seen instead, where it does not hold. */
   readonly why: string;
+}
+
+export interface ExamineOptions extends Omit<RigOptions, "modelUrl"> {
+  /** Which promises to look at, by what they say. Default: all. */
+  readonly only?: (says: string) => boolean;
 }
 
 /**
@@ -22,7 +28,7 @@ export interface Finding {
  * @param found called with each finding as it is made
  */
 export async function examine(
-  options: Omit<RigOptions, "modelUrl">,
+  options: ExamineOptions,
   found: (finding: Finding) => void = () => {},
 ): Promise<readonly Finding[]> {
   const model = options.target.role === "agent" ? await playedModel(options) : undefined;
@@ -31,7 +37,7 @@ export async function examine(
   const examination = new Examination(rig, player);
   const findings: Finding[] = [];
   try {
-    for (const promise of promises) {
+    for (const promise of promises.filter(({ says }) => options.only?.(says) ?? true)) {
       const finding = await examined(examination, promise);
       findings.push(finding);
       found(finding);
@@ -52,17 +58,18 @@ async function examined(examination: Examination, { says, check }: ContractPromi
   }
 }
 
-function playedModel({ target }: Pick<RigOptions, "target">): Promise<PlayedModel> {
+function playedModel({ target, patienceMs = 30_000 }: ExamineOptions): Promise<PlayedModel> {
   const { name, arguments: input } = target.workload.tool ?? { name: "none", arguments: {} };
-  return PlayedModel.start((turn) => {
+  const says = (turn: number) => {
     const call = { id: `call-${turn}`, type: "function", function: { name, arguments: JSON.stringify(input) } };
     return { role: "assistant", content: null, tool_calls: [call] };
-  });
+  };
+  return PlayedModel.start({ says, patience: new Patience(patienceMs) });
 }
 
 async function playerOf(rig: ConformanceRig, model: PlayedModel | undefined): Promise<Player> {
   const { role } = rig.options.target;
-  if (model !== undefined) return agentPlayer(rig, model);
-  if (role === "environment") return environmentPlayer(rig);
-  return role === "model" ? modelPlayer(rig) : resourcesPlayer(rig);
+  if (model !== undefined) return AgentPlayer.start(rig, model);
+  if (role === "environment") return EnvironmentPlayer.start(rig);
+  return role === "model" ? new ModelPlayer(rig) : new ResourcesPlayer(rig);
 }

@@ -1,20 +1,85 @@
 /** The agent of a model server: it knows what a refusal means. */
-import { type Episode, ParticipantEvent } from "@holdpoint/schemas";
+import { type Edges, type Episode, ParticipantEvent, type Role } from "@holdpoint/schemas";
 import * as z from "zod";
 import { digest } from "../simulated-process.ts";
-import { type Player, Units } from "./player.ts";
+import { type MalformedRequest, type Player, Units } from "./player.ts";
 import type { Answered, ConformanceRig } from "./rig.ts";
-import { eventually, must } from "./waiting.ts";
+import { must } from "./waiting.ts";
 
 const Completion = z.object({ choices: z.tuple([z.object({ message: z.record(z.string(), z.unknown()) })]) });
 const Refusal = z.object({ error: z.looseObject({ code: z.string() }) });
 
-export function modelPlayer(rig: ConformanceRig): Player {
-  const { target } = rig.options;
-  const { request = () => ({}) } = target.workload;
-  const units = new Units();
-  const post = async (headers: Record<string, string>, body: string): Promise<Answered | undefined> => {
-    const url = await endpointOf(rig);
+type Headers = Readonly<Record<string, string>>;
+
+export class ModelPlayer implements Player {
+  readonly whileClosed = "admission_closed";
+  readonly #rig: ConformanceRig;
+  readonly #units = new Units();
+
+  constructor(rig: ConformanceRig) {
+    this.#rig = rig;
+  }
+
+  get malformed(): readonly MalformedRequest[] {
+    const named = { "x-holdpoint-rollout": "nobody", "x-holdpoint-attempt": "0" };
+    return [
+      { what: "a call without identity", code: "rollout_id_required", send: () => this.#send({}, this.#request(0)) },
+      { what: "a body that is no JSON", code: "invalid_request", send: () => this.#send(named, "{") },
+    ];
+  }
+
+  async begin(episode: Episode): Promise<void> {
+    await this.advance(episode);
+  }
+
+  async advance(episode: Episode): Promise<string> {
+    const response = responseOf(await this.probe(episode));
+    this.#units.add(episode, response);
+    return response;
+  }
+
+  async recall(episode: Episode): Promise<readonly string[]> {
+    const responses: string[] = [];
+    for (const turn of this.#units.of(episode).keys()) responses.push(responseOf(await this.#call(episode, turn)));
+    return responses;
+  }
+
+  claim(from: Episode, to: Episode, units: number): Promise<void> {
+    this.#units.continue(from, to, units);
+    return Promise.resolve();
+  }
+
+  fresh(episode: Episode): Promise<Answered> {
+    return this.#call(episode, 0);
+  }
+
+  probe(episode: Episode): Promise<Answered> {
+    return this.#call(episode, this.#units.of(episode).length);
+  }
+
+  edgesOf(role: Role, episode: Episode): Edges {
+    return role === "agent" ? { calls: this.#units.edge(episode) } : {};
+  }
+
+  #request(turn: number): string {
+    return JSON.stringify(this.#rig.options.target.workload.request?.(turn) ?? {});
+  }
+
+  #call({ rollout, attempt }: Episode, turn: number): Promise<Answered> {
+    const headers = {
+      "x-holdpoint-rollout": rollout,
+      "x-holdpoint-attempt": String(attempt),
+      "x-holdpoint-turn": String(turn),
+    };
+    return this.#send(headers, this.#request(turn));
+  }
+
+  #send(headers: Headers, body: string): Promise<Answered> {
+    return this.#rig.patience.until("an answer of the model", () => this.#post(headers, body));
+  }
+
+  async #post(headers: Headers, body: string): Promise<Answered | undefined> {
+    const url = await this.#endpoint();
     const response = await fetch(`${url}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", "x-holdpoint-aware": "1", ...headers },
@@ -27,53 +92,21 @@ export function modelPlayer(rig: ConformanceRig): Player {
     must(refusal.success, `an error of status ${response.status} has no { error: { code } }: ${JSON.stringify(json)}`);
     const code = refusal.data?.error.code ?? "";
     return code === "unavailable" ? undefined : { ok: false, code };
-  };
-  const send = (headers: Record<string, string>, body: string) => eventually("the model", () => post(headers, body));
-  const call = (episode: Episode, turn: number) => {
-    const named = { "x-holdpoint-rollout": episode.rollout, "x-holdpoint-attempt": String(episode.attempt) };
-    return send({ ...named, "x-holdpoint-turn": String(turn) }, JSON.stringify(request(turn)));
-  };
-  const responseOf = (answer: Answered): string => {
-    must(answer.ok, `a call was refused: ${JSON.stringify(answer)}`);
-    const completion = Completion.safeParse(answer.ok ? answer.data : undefined);
-    must(completion.success, `what came is no chat completion: ${JSON.stringify(answer)}`);
-    return digest(JSON.stringify(completion.data?.choices[0].message));
-  };
-  const advance = async (episode: Episode) => {
-    const response = responseOf(await call(episode, units.of(episode).length));
-    units.add(episode, response);
-    return response;
-  };
-  return {
-    whileClosed: "admission_closed",
-    begin: async (episode) => void (await advance(episode)),
-    advance,
-    recall: async (episode) => {
-      const responses: string[] = [];
-      for (const turn of units.of(episode).keys()) responses.push(responseOf(await call(episode, turn)));
-      return responses;
-    },
-    claim: async (from, to, count) => units.continue(from, to, count),
-    fresh: (episode) => call(episode, 0),
-    probe: (episode) => call(episode, units.of(episode).length),
-    malformed: [
-      { what: "a call without identity", code: "rollout_id_required", send: () => send({}, JSON.stringify(request(0))) },
-      {
-        what: "a body that is no JSON",
-        code: "invalid_request",
-        send: () => send({ "x-holdpoint-rollout": "nobody", "x-holdpoint-attempt": "0" }, "{"),
-      },
-    ],
-    edgesOf: (role, episode) => (role === "agent" ? { calls: units.edge(episode) } : {}),
-  };
+  }
+
+  /** Where its latest process says that it serves. */
+  #endpoint(): Promise<string> {
+    return this.#rig.patience.until("an endpoint in its announcement", async () => {
+      const said = (await this.#rig.said()).map(({ event }) => ParticipantEvent.safeParse(event).data);
+      const announced = said.findLast((event) => event?.type === "participant.announced");
+      return announced?.type === "participant.announced" ? (announced.data.endpoint ?? undefined) : undefined;
+    });
+  }
 }
 
-/** Where its latest process says that it serves. */
-function endpointOf(rig: ConformanceRig): Promise<string> {
-  return eventually("an endpoint in its announcement", async () => {
-    const announced = (await rig.said()).filter(({ event }) => event.type === "participant.announced").at(-1);
-    const parsed = ParticipantEvent.safeParse(announced?.event);
-    if (parsed.data?.type !== "participant.announced") return undefined;
-    return parsed.data.data.endpoint ?? undefined;
-  });
+function responseOf(answer: Answered): string {
+  must(answer.ok, `a call was refused: ${JSON.stringify(answer)}`);
+  const completion = Completion.safeParse(answer.ok ? answer.data : undefined);
+  must(completion.success, `what came is no chat completion: ${JSON.stringify(answer)}`);
+  return digest(JSON.stringify(completion.data?.choices[0].message));
 }

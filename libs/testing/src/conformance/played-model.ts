@@ -1,7 +1,7 @@
 /** The model that the kit plays for an agent: it answers when it is told to, and refuses while a checkpoint is open. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Episode } from "@holdpoint/schemas";
-import { eventually } from "./waiting.ts";
+import type { Patience } from "./waiting.ts";
 
 interface Waiting {
   readonly turn: number;
@@ -10,32 +10,39 @@ interface Waiting {
 }
 
 /** The assistant message with which it answers a turn. */
-export type Says = (turn: number) => object;
+type Says = (turn: number) => object;
+
+export interface PlayedModelOptions {
+  readonly says: Says;
+  readonly patience: Patience;
+}
 
 export class PlayedModel {
   readonly url: string;
   isClosed: () => boolean = () => false;
   readonly #server: Server;
   readonly #says: Says;
+  readonly #patience: Patience;
   /** By episode: the call that waits, and how many were answered. A call is answered again as before. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #answered = new Map<string, number>();
 
-  private constructor(server: Server, url: string, says: Says) {
+  private constructor(server: Server, url: string, { says, patience }: PlayedModelOptions) {
     this.#server = server;
     this.url = url;
     this.#says = says;
+    this.#patience = patience;
     server.on("request", (request, response) => void this.#take(request, response));
   }
 
-  static async start(says: Says): Promise<PlayedModel> {
+  static async start(options: PlayedModelOptions): Promise<PlayedModel> {
     const server = createServer();
     await new Promise<void>((resolve) => {
       server.listen({ host: "127.0.0.1", port: 0 }, resolve);
     });
     const address = server.address();
     const port = typeof address === "object" && address !== null ? address.port : 0;
-    return new PlayedModel(server, `http://127.0.0.1:${port}`, says);
+    return new PlayedModel(server, `http://127.0.0.1:${port}`, options);
   }
 
   /** The text of the message with which the turn is answered: what a digest is made of. */
@@ -54,7 +61,7 @@ export class PlayedModel {
 
   /** The body of the episode's call that waits for its answer, once it is for a turn that was not answered. */
   pending(episode: Episode): Promise<string> {
-    return eventually(`a model call of ${keyOf(episode)}`, () => {
+    return this.#patience.until(`a model call of ${keyOf(episode)}`, () => {
       const waiting = this.#waiting.get(keyOf(episode));
       return waiting !== undefined && waiting.turn === this.answeredOf(episode) ? waiting.body : undefined;
     });
@@ -86,7 +93,10 @@ export class PlayedModel {
     const chunks: Uint8Array[] = [];
     for await (const chunk of request) if (chunk instanceof Uint8Array) chunks.push(chunk);
     const { headers } = request;
-    const episode = { rollout: String(headers["x-holdpoint-rollout"]), attempt: Number(headers["x-holdpoint-attempt"]) };
+    const episode = {
+      rollout: String(headers["x-holdpoint-rollout"]),
+      attempt: Number(headers["x-holdpoint-attempt"]),
+    };
     const turn = Number(headers["x-holdpoint-turn"]);
     const waiting = { turn, body: Buffer.concat(chunks).toString(), response };
     if (this.isClosed()) refuse(response);

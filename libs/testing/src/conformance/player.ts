@@ -2,12 +2,16 @@
 import type { Edges, Episode, Role } from "@holdpoint/schemas";
 import type { Answered } from "./rig.ts";
 
-/** What became of work that is new while a checkpoint is open. */
-export type WhileClosed = "waits" | "admission_closed";
+/** A request that nobody can make sense of, and the code that it has to be answered with. */
+export interface MalformedRequest {
+  readonly what: string;
+  readonly code: string;
+  readonly send: () => Promise<Answered>;
+}
 
 export interface Player {
-  /** What the contract says of new work while a checkpoint is open. */
-  readonly whileClosed: WhileClosed;
+  /** What the contract says of new work while a checkpoint is open: it is held, or refused with this code. */
+  readonly whileClosed: "waits" | "admission_closed";
   /** Brings a session into being, and to a boundary where it stays. */
   begin(episode: Episode): Promise<void>;
   /** Has one unit of work done, named by the session's next turn. @returns what came of it, the same text for the same outcome */
@@ -20,8 +24,7 @@ export interface Player {
   fresh(episode: Episode): Promise<Answered>;
   /** What a request for the episode's session meets. */
   probe(episode: Episode): Promise<Answered>;
-  /** Requests that nobody can make sense of, and the code that each has to be answered with. */
-  readonly malformed: readonly { readonly what: string; readonly code: string; send(): Promise<Answered> }[];
+  readonly malformed: readonly MalformedRequest[];
   edgesOf(role: Role, episode: Episode): Edges;
   /** environment: lets the episode come to its end. @returns how many results say that it has finished */
   finish?(episode: Episode): Promise<number>;

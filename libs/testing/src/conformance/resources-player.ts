@@ -1,61 +1,94 @@
 /** The agent and the environment of a resources server. */
-import { type Episode, rpcSubject, seedSubject, ToolReply } from "@holdpoint/schemas";
-import { type Player, Units } from "./player.ts";
+import { type Edges, type Episode, type Json, type Role, rpcSubject, seedSubject, ToolReply } from "@holdpoint/schemas";
+import { type MalformedRequest, type Player, Units } from "./player.ts";
 import type { Answered, ConformanceRig } from "./rig.ts";
 import { must } from "./waiting.ts";
 
-export function resourcesPlayer(rig: ConformanceRig): Player {
-  const { run, target } = rig.options;
-  const { seed = {}, tool = { name: "none", arguments: {} } } = target.workload;
-  const units = new Units();
-  const send = (episode: Episode, method: string, body: object | string) =>
-    rig.ask(rpcSubject(run, episode, "resources", method), body);
-  const seeded = (episode: Episode) =>
-    rig.ask(seedSubject(run, "resources", "main"), { ...episode, sessionId: `s-${episode.rollout}`, seed });
-  const call = (episode: Episode, turn: number) => {
-    const body = { to: "main", turn, index: 0, name: tool.name, arguments: JSON.stringify(tool.arguments) };
-    return send(episode, "tool", body);
-  };
-  const resultOf = (answer: Answered): string => {
-    must(answer.ok, `a tool call was refused: ${JSON.stringify(answer)}`);
-    const reply = ToolReply.safeParse(answer.ok ? answer.data : undefined);
-    must(reply.success, `a tool's reply is not { result }: ${JSON.stringify(answer)}`);
-    return reply.data?.result.digest ?? "";
-  };
-  const begin = async (episode: Episode) => {
-    const answer = await seeded(episode);
-    must(answer.ok, `a seed was refused: ${JSON.stringify(answer)}`);
-  };
-  const nobody = { rollout: "nobody", attempt: 0 };
-  return {
-    whileClosed: "waits",
-    begin,
-    advance: async (episode) => {
-      const result = resultOf(await call(episode, units.of(episode).length));
-      units.add(episode, result);
-      return result;
-    },
-    recall: async (episode) => {
-      const results: string[] = [];
-      for (const turn of units.of(episode).keys()) results.push(resultOf(await call(episode, turn)));
-      return results;
-    },
-    claim: async (from, to, count) => {
-      units.continue(from, to, count);
-      await begin(to);
-    },
-    fresh: seeded,
-    probe: (episode) => call(episode, units.of(episode).length),
-    malformed: [
-      { what: "a body that is no JSON", code: "invalid_request", send: () => send(nobody, "tool", "{") },
-      { what: "a method that there is not", code: "invalid_request", send: () => send(nobody, "fly", { to: "main" }) },
+const nobody = { rollout: "nobody", attempt: 0 };
+
+export class ResourcesPlayer implements Player {
+  readonly whileClosed = "waits";
+  readonly #rig: ConformanceRig;
+  readonly #run: string;
+  readonly #seed: Json;
+  readonly #tool: { readonly name: string; readonly arguments: Json };
+  readonly #units = new Units();
+
+  constructor(rig: ConformanceRig) {
+    const { run, target } = rig.options;
+    const { seed = {}, tool = { name: "none", arguments: {} } } = target.workload;
+    this.#rig = rig;
+    this.#run = run;
+    this.#seed = seed;
+    this.#tool = tool;
+  }
+
+  get malformed(): readonly MalformedRequest[] {
+    const unnamed = { sessionId: "s", seed: this.#seed };
+    return [
+      { what: "a body that is no JSON", code: "invalid_request", send: () => this.#ask(nobody, "tool", "{") },
+      {
+        what: "a method that there is not",
+        code: "invalid_request",
+        send: () => this.#ask(nobody, "fly", { to: "main" }),
+      },
       {
         what: "a seed without a rollout",
         code: "rollout_id_required",
-        send: () => rig.ask(seedSubject(run, "resources", "main"), { sessionId: "s", seed }),
+        send: () => this.#rig.ask(seedSubject(this.#run, "resources", "main"), unnamed),
       },
-      { what: "a tool call without a session", code: "not_found", send: () => call(nobody, 0) },
-    ],
-    edgesOf: (role, episode) => (role === "agent" ? { tools: units.edge(episode) } : {}),
-  };
+      { what: "a tool call without a session", code: "not_found", send: () => this.#call(nobody, 0) },
+    ];
+  }
+
+  async begin(episode: Episode): Promise<void> {
+    const answer = await this.fresh(episode);
+    must(answer.ok, `a seed was refused: ${JSON.stringify(answer)}`);
+  }
+
+  async advance(episode: Episode): Promise<string> {
+    const result = resultOf(await this.probe(episode));
+    this.#units.add(episode, result);
+    return result;
+  }
+
+  async recall(episode: Episode): Promise<readonly string[]> {
+    const results: string[] = [];
+    for (const turn of this.#units.of(episode).keys()) results.push(resultOf(await this.#call(episode, turn)));
+    return results;
+  }
+
+  async claim(from: Episode, to: Episode, units: number): Promise<void> {
+    this.#units.continue(from, to, units);
+    await this.begin(to);
+  }
+
+  fresh(episode: Episode): Promise<Answered> {
+    const body = { ...episode, sessionId: `s-${episode.rollout}`, seed: this.#seed };
+    return this.#rig.ask(seedSubject(this.#run, "resources", "main"), body);
+  }
+
+  probe(episode: Episode): Promise<Answered> {
+    return this.#call(episode, this.#units.of(episode).length);
+  }
+
+  edgesOf(role: Role, episode: Episode): Edges {
+    return role === "agent" ? { tools: this.#units.edge(episode) } : {};
+  }
+
+  #call(episode: Episode, turn: number): Promise<Answered> {
+    const { name, arguments: input } = this.#tool;
+    return this.#ask(episode, "tool", { to: "main", turn, index: 0, name, arguments: JSON.stringify(input) });
+  }
+
+  #ask(episode: Episode, method: string, body: object | string): Promise<Answered> {
+    return this.#rig.ask(rpcSubject(this.#run, episode, "resources", method), body);
+  }
+}
+
+function resultOf(answer: Answered): string {
+  must(answer.ok, `a tool call was refused: ${JSON.stringify(answer)}`);
+  const reply = ToolReply.safeParse(answer.ok ? answer.data : undefined);
+  must(reply.success, `a tool's reply is not { result }: ${JSON.stringify(answer)}`);
+  return reply.data?.result.digest ?? "";
 }

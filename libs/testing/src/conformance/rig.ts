@@ -5,7 +5,14 @@
  */
 import type { Controller } from "@holdpoint/client";
 import { HoldpointError } from "@holdpoint/errors";
-import { decodeEvents, type EventLog, type EventSchema, eventSchema, parseJson, type Recorded } from "@holdpoint/eventsourcing";
+import {
+  decodeEvents,
+  type EventLog,
+  type EventSchema,
+  eventSchema,
+  parseJson,
+  type Recorded,
+} from "@holdpoint/eventsourcing";
 import type { Connection } from "@holdpoint/jetstream";
 import {
   type Command,
@@ -24,7 +31,7 @@ import {
 import { type JoinedProcess, joinRun } from "../joined-process.ts";
 import type { SimulatedProcess } from "../simulated-process.ts";
 import { type ConformanceTarget, TargetProcess } from "./target.ts";
-import { eventually, must } from "./waiting.ts";
+import { must, Patience } from "./waiting.ts";
 
 const roles: readonly Role[] = ["environment", "agent", "resources", "model"];
 const controlEvents = eventSchema(ControlEvent);
@@ -35,8 +42,7 @@ const schemas: Readonly<Record<Role, EventSchema<Event>>> = {
   resources: eventSchema(logEvents.resources),
   model: eventSchema(logEvents.model),
 };
-/** Long enough for a slow machine; what is asked here takes milliseconds. */
-const timeoutMs = 20_000;
+const defaultPatienceMs = 30_000;
 
 export interface RigOptions {
   readonly run: string;
@@ -49,6 +55,8 @@ export interface RigOptions {
   readonly target: ConformanceTarget;
   /** Where the model that the kit plays serves. */
   readonly modelUrl?: string;
+  /** How long it may keep the kit waiting, in milliseconds: a bound against hanging. Default: 30,000. */
+  readonly patienceMs?: number;
 }
 
 export type Answered = { readonly ok: true; readonly data: unknown } | { readonly ok: false; readonly code: string };
@@ -56,6 +64,7 @@ export type Answered = { readonly ok: true; readonly data: unknown } | { readonl
 export class ConformanceRig {
   readonly options: RigOptions;
   readonly subject: string;
+  readonly patience: Patience;
   /** Called when the control subject has said something. */
   heard: () => void = () => {};
   readonly #standIns = new Map<Role, JoinedProcess>();
@@ -65,6 +74,7 @@ export class ConformanceRig {
 
   private constructor(options: RigOptions) {
     this.options = options;
+    this.patience = new Patience(options.patienceMs ?? defaultPatienceMs);
     this.subject = logSubject(options.run, { role: options.target.role, instance: "main", worker: "0" });
   }
 
@@ -111,7 +121,7 @@ export class ConformanceRig {
     const before = await this.#joins();
     const started = new TargetProcess(target, { ...environmentOf(target.role), ...nameIn(run) });
     this.#processes.push(started);
-    await eventually(`the ${target.role} joins run ${run}; it said: ${started.output}`, async () => {
+    await this.patience.until(`the ${target.role} joins run ${run}; it said: ${started.output}`, async () => {
       must(started.isRunning, `the ${target.role} ended before it had joined; it said: ${started.output}`);
       return (await this.#joins()) > before ? true : undefined;
     });
@@ -123,7 +133,7 @@ export class ConformanceRig {
   }
 
   command(command: Command): Promise<Outcome> {
-    return this.options.controller.command({ timeoutMs, ...command });
+    return this.options.controller.command({ timeoutMs: this.options.patienceMs ?? defaultPatienceMs, ...command });
   }
 
   /** @throws PromiseBroken where the command did not succeed */
@@ -136,7 +146,7 @@ export class ConformanceRig {
 
   /** One request to it, repeated while it is away. */
   async ask(subject: string, body: object | string): Promise<Answered> {
-    return eventually(`an answer to ${subject}`, () => this.#once(subject, body));
+    return this.patience.until(`an answer to ${subject}`, () => this.#once(subject, body));
   }
 
   async #once(subject: string, body: object | string): Promise<Answered | undefined> {
@@ -158,11 +168,17 @@ export class ConformanceRig {
   async said(): Promise<readonly Recorded<Event>[]> {
     const events: Recorded<Event>[] = [];
     const schema = schemas[this.options.target.role];
-    await this.options.log.read({ upTo: await this.options.log.lastSequence(), subjects: [this.subject] }, (message) => {
-      const decoded = decodeEvents(message, schema);
-      must(decoded.problems.length === 0, `message ${message.sequence} is not of the contract: ${decoded.problems.join()}`);
-      events.push(...decoded.events);
-    });
+    await this.options.log.read(
+      { upTo: await this.options.log.lastSequence(), subjects: [this.subject] },
+      (message) => {
+        const decoded = decodeEvents(message, schema);
+        must(
+          decoded.problems.length === 0,
+          `message ${message.sequence} is not of the contract: ${decoded.problems.join()}`,
+        );
+        events.push(...decoded.events);
+      },
+    );
     return events;
   }
 
@@ -187,7 +203,9 @@ export class ConformanceRig {
 
   async #joins(): Promise<number> {
     const { role } = this.options.target;
-    const joins = (await this.control()).filter(({ type, data }) => type === "participant.joined" && data.role === role);
+    const joins = (await this.control()).filter(
+      ({ type, data }) => type === "participant.joined" && data.role === role,
+    );
     return joins.length;
   }
 }
