@@ -1,13 +1,19 @@
 /** A model server of its own in this process, on the in-memory log: its HTTP edge is real, its broker is not there. */
 import { type BlobStore, encodeEvents, MemoryLog } from "@holdpoint/eventsourcing";
-import { type Messenger, Participant, sha256 } from "@holdpoint/participant";
+import {
+  HttpServer,
+  type Messenger,
+  type Model,
+  modelSpec,
+  Participant,
+  serveModel,
+  sha256,
+} from "@holdpoint/participant";
 import { type EnvironmentEvent, type Episode, logSubject, resultSubject, type TrainerEvent } from "@holdpoint/schemas";
 import { createLogger } from "@holdpoint/telemetry";
 import { Writable } from "node:stream";
-import { HttpServer } from "../src/http-server.ts";
-import { modelSpec, serveModel } from "../src/model-server.ts";
-import type { Model } from "../src/model.ts";
-import type { Script } from "../src/policies.ts";
+import { repairModel } from "../src/policies.ts";
+import type { Script } from "../src/script.ts";
 import { Control } from "./control.ts";
 
 const run = "room";
@@ -98,10 +104,11 @@ export class Room {
       fenced: () => {},
       trouble: (what: string, error?: unknown) => logger.warn({ err: error, what }, "trouble"),
     };
-    const model: Model = await Participant.open(options, modelSpec);
+    const definition = repairModel({ waitMs: policyWaitMs, script });
+    const model: Model = await Participant.open(options, await modelSpec(definition));
     const waiting = watchGate(model);
     const lost = (error: unknown) => logger.error({ err: error }, "lost");
-    this.#running = await serveModel({ model, http, log, blobs, run, logger, script, holdMs, policyWaitMs, lost });
+    this.#running = await serveModel(definition, model, { http, logger, holdMs, lost });
     return { url: http.url, model, waiting };
   }
 

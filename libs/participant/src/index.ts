@@ -9,6 +9,7 @@ export * from "./hash.ts";
 export * from "./latch.ts";
 export * from "./log-writer.ts";
 export * from "./messenger.ts";
+export * from "./model/index.ts";
 export * from "./participant-options.ts";
 export * from "./participant.ts";
 export * from "./process.ts";

@@ -22,8 +22,8 @@ import type { Episode } from "@holdpoint/schemas";
 import type { PolicyCall } from "./chat-request.ts";
 import { Holding } from "./holding.ts";
 import { Jobs } from "./jobs.ts";
+import type { Policies } from "./define-model.ts";
 import type { Model } from "./model.ts";
-import type { Policies } from "./policies.ts";
 
 export interface ModelCallsOptions {
   readonly model: Model;

@@ -5,10 +5,11 @@ import { readCall } from "./chat-request.ts";
 import { completion, errorAnswer, type HttpAnswer } from "./chat-response.ts";
 import type { Handle, HttpCall } from "./http-server.ts";
 import type { ModelCalls } from "./model-calls.ts";
-import type { Policies } from "./policies.ts";
+import type { Policies } from "./define-model.ts";
 
 export interface Api {
-  readonly calls: ModelCalls;
+  /** Answers a chat completion. @throws HoldpointError what the caller is told */
+  readonly complete: (call: HttpCall) => Promise<HttpAnswer>;
   readonly policies: Policies;
   readonly logger: Logger;
 }
@@ -31,9 +32,9 @@ async function route(api: Api, call: HttpCall): Promise<HttpAnswer> {
   const { method, path } = call;
   switch (`${method} ${path}`) {
     case "POST /v1/chat/completions":
-      return complete(api, call);
+      return api.complete(call);
     case "GET /v1/models":
-      return { status: 200, body: modelList(api.policies.names) };
+      return { status: 200, body: modelList(api.policies.names()) };
     case "GET /health":
       return { status: 200, body: { status: "ok" } };
     default:
@@ -44,11 +45,14 @@ async function route(api: Api, call: HttpCall): Promise<HttpAnswer> {
   }
 }
 
-async function complete({ calls }: Api, { headers, body, signal }: HttpCall): Promise<HttpAnswer> {
-  const call = readCall(headers, body, signal);
+/** Answers from the ledger of the caller's episode. */
+export async function completeCall(calls: ModelCalls, http: HttpCall): Promise<HttpAnswer> {
+  const call = readCall(http.headers, http.body, http.signal);
   const { row, text } = await calls.answer(call);
-  const named = { rollout: call.episode.rollout, model: call.request.model };
-  return { status: 200, headers: { "x-holdpoint-turn": String(row.turn) }, body: completion(named, row, text) };
+  const { turn, promptTokens, completionTokens } = row;
+  const id = `${call.episode.rollout}-${turn}`;
+  const body = completion({ id, model: call.request.model, text, promptTokens, completionTokens });
+  return { status: 200, headers: { "x-holdpoint-turn": String(turn) }, body };
 }
 
 function modelList(names: readonly string[]): object {

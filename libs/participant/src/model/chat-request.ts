@@ -1,11 +1,11 @@
 /** A request for a chat completion, as it comes over HTTP: who asks, for which call, and what. */
 import { HoldpointError } from "@holdpoint/errors";
 import { parseJson } from "@holdpoint/eventsourcing";
-import { sha256 } from "@holdpoint/participant";
-import { ChatMessage } from "@holdpoint/repair";
 import { type Digest, type Episode, Token } from "@holdpoint/schemas";
 import type { IncomingHttpHeaders } from "node:http";
 import * as z from "zod";
+import { sha256 } from "../hash.ts";
+import { ChatMessage } from "./chat-message.ts";
 
 /** What of OpenAI's request is used; the rest is let through, and is part of the request's digest. */
 const ChatRequest = z.looseObject({
@@ -15,7 +15,7 @@ const ChatRequest = z.looseObject({
   stream: z.boolean().nullish(),
   n: z.int().nullish(),
 });
-type ChatRequest = z.infer<typeof ChatRequest>;
+export type ChatRequest = z.infer<typeof ChatRequest>;
 
 const whole = z
   .string()
@@ -53,12 +53,17 @@ export interface PolicyCall {
  */
 export function readCall(headers: IncomingHttpHeaders, body: Uint8Array, signal: AbortSignal): PolicyCall {
   const identity = readIdentity(headers);
+  return { ...identity, request: readRequest(body), digest: sha256(new TextDecoder().decode(body)), signal };
+}
+
+/** @throws HoldpointError `invalid_request` where `body` is no request that this server can answer */
+export function readRequest(body: Uint8Array): ChatRequest {
   const json = parseJson(body);
   if (!json.ok) throw new HoldpointError("invalid_request", `the body is ${json.why}; expected a JSON object`);
   const request = ChatRequest.safeParse(json.value);
   if (!request.success) throw new HoldpointError("invalid_request", z.prettifyError(request.error));
   refuseUnsupported(request.data);
-  return { ...identity, request: request.data, digest: sha256(new TextDecoder().decode(body)), signal };
+  return request.data;
 }
 
 function readIdentity(headers: IncomingHttpHeaders): Pick<PolicyCall, "episode" | "turn" | "aware" | "restart"> {

@@ -1,7 +1,5 @@
 /** What goes back, in the shapes of OpenAI's chat completions. */
 import { type ErrorCode, HoldpointError } from "@holdpoint/errors";
-import type { LedgerRow } from "@holdpoint/ledger";
-import { AssistantMessage } from "@holdpoint/repair";
 import * as z from "zod";
 
 export interface HttpAnswer {
@@ -12,20 +10,27 @@ export interface HttpAnswer {
 
 /** A message with its keys in their order, so that it has the same digest at both ends. */
 const WrittenMessage = z.record(z.string(), z.unknown());
+const ToolCalls = z.array(z.unknown()).nullish();
 
-/**
- * The completion whose assistant message is `text`. A call that is asked again gets the same bytes; so no clock is in it, and
- * no attempt.
- */
-export function completion(call: { readonly rollout: string; readonly model: string }, row: LedgerRow, text: string) {
-  const { promptTokens, completionTokens } = row;
+/** A finished call. */
+export interface Completed {
+  readonly id: string;
+  readonly model: string;
+  /** The assistant message as JSON. */
+  readonly text: string;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+}
+
+/** The completion of a call. One that is asked again gets the same bytes, so no clock is in it. */
+export function completion({ id, model, text, promptTokens, completionTokens }: Completed) {
   const message = WrittenMessage.parse(JSON.parse(text));
-  const callsTools = (AssistantMessage.parse(message).tool_calls ?? []).length > 0;
+  const callsTools = (ToolCalls.parse(message["tool_calls"]) ?? []).length > 0;
   return {
-    id: `chatcmpl-${call.rollout}-${row.turn}`,
+    id: `chatcmpl-${id}`,
     object: "chat.completion",
     created: 0,
-    model: call.model,
+    model,
     choices: [{ index: 0, message, logprobs: null, finish_reason: callsTools ? "tool_calls" : "stop" }],
     usage: {
       prompt_tokens: promptTokens,

@@ -1,13 +1,12 @@
 /** Calls in the making. Whoever asks for the same call meanwhile joins it; when all have gone it is dropped. */
 import { HoldpointError } from "@holdpoint/errors";
 import { type Ledger, type LedgerEvent, nextTurn } from "@holdpoint/ledger";
-import { seedFrom } from "@holdpoint/repair";
 import type { Digest, Episode } from "@holdpoint/schemas";
+import { callSeed } from "./call-seed.ts";
 import type { PolicyCall } from "./chat-request.ts";
+import type { Policies } from "./define-model.ts";
 import type { Model } from "./model.ts";
-import type { Policies } from "./policies.ts";
-import { tokensIn } from "./tokens.ts";
-import { Turnstile } from "./turnstile.ts";
+import { replied } from "./replied.ts";
 
 interface Job {
   readonly episode: Episode;
@@ -22,7 +21,6 @@ interface Job {
 export class Jobs {
   readonly #model: Model;
   readonly #policies: Policies;
-  readonly #turnstile = new Turnstile();
   /** By episode. */
   readonly #running = new Map<string, Set<Job>>();
 
@@ -83,19 +81,18 @@ export class Jobs {
 
   async #make(call: PolicyCall, job: Job): Promise<void> {
     const { signal } = job.controller;
-    const { messages, model, seed } = call.request;
+    const { request: asked } = call;
     const { episode, turn, digest: request } = job;
-    const policy = await this.#policies.find(model, signal);
+    const policy = await this.#policies.find(asked.model, signal);
     const policyVersion = policy.version;
     const started: LedgerEvent = { type: "call.started", data: { ...episode, turn, request, policyVersion } };
     await this.#model.record(...this.#receivedBefore(call), started);
-    const reply = await this.#turnstile.run(() => policy.reply(messages, seedOf(call, turn, seed)));
-    const text = JSON.stringify(reply.message);
+    const seed = callSeed({ rollout: episode.rollout, turn }, asked.seed);
+    const { text, staged, ...tokens } = await replied(policy, asked, { seed, signal });
     const response = await this.#model.contents.write(text);
-    const staging = reply.staging === null ? null : await this.#stage(reply.staging);
+    const staging = staged === null ? null : await this.#model.options.blobs.put(staged); // before the row that names it
     signal.throwIfAborted();
     if (job.wanted === 0) throw new HoldpointError("unavailable", "every caller has gone");
-    const tokens = { promptTokens: tokensIn(messages), completionTokens: tokensIn([reply.message]) };
     const data = { ...episode, turn, request, response, staging, policyVersion, ...tokens };
     await this.#model.record({ type: "call.finished", data });
   }
@@ -106,17 +103,6 @@ export class Jobs {
     const held = this.#model.sessions.get(episode)?.state.held ?? [];
     return held.map((row): LedgerEvent => ({ type: "call.delivered", data: { ...episode, turn: row.turn } }));
   }
-
-  /** Durable before the row that names it. */
-  #stage(staging: object): Promise<Digest> {
-    return this.#model.options.blobs.put(JSON.stringify(staging));
-  }
-}
-
-/** The seed of the request; without one, of the call's name, which no attempt is part of. */
-function seedOf({ episode }: PolicyCall, turn: number, seed: number | null | undefined): number {
-  if (typeof seed !== "number") return seedFrom("call", episode.rollout, turn);
-  return seed >= 0 && seed < 2 ** 32 ? seed : seedFrom("seed", seed);
 }
 
 function outOfTurn({ episode, turn }: PolicyCall, next: number, isKnown: boolean): HoldpointError {

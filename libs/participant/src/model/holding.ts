@@ -1,6 +1,6 @@
 /** Callers that know nothing of checkpoints: each is held while admission is closed, for as long as its patience lasts. */
 import { HoldpointError } from "@holdpoint/errors";
-import type { Admission } from "@holdpoint/participant";
+import type { Admission } from "../admission.ts";
 import type { PolicyCall } from "./chat-request.ts";
 
 export class Holding {
