@@ -27,6 +27,20 @@ export interface Admitted {
   readonly blocks: boolean;
 }
 
+/** What becomes of a request that comes while admission is closed. */
+export type WhileClosed = "held" | "refused" | "through";
+
+/** How a request comes in, by whichever edge. */
+export interface Entrance {
+  readonly whileClosed: WhileClosed;
+  /** Why a prepare waits for it while it is in flight; absent: it does not. */
+  readonly blocks?: string;
+  /** Whether it would be a first seed; asked once it may start. Default: it is not. */
+  readonly isFirstSeed?: () => boolean;
+  /** Aborted when nobody waits for it any more: a request that is held is given up then. */
+  readonly signal?: AbortSignal;
+}
+
 export class Admission {
   /** Changes when admission opens or closes: many wait for that. */
   readonly gateLatch = new Latch();
@@ -79,6 +93,27 @@ export class Admission {
     return this.gateLatch.until(() => !this.isClosed, signal);
   }
 
+  /**
+   * Runs `work` once it may start. What was held is looked at again: meanwhile the episode may have got a session, or been retired.
+   *
+   * @throws HoldpointError `admission_closed` for what is refused while admission is closed, `stale_attempt` where the episode was
+   *   retired; the signal's reason
+   */
+  async enter<T>(episode: Episode, entrance: Entrance, work: () => Promise<T>): Promise<T> {
+    const { whileClosed, blocks, isFirstSeed, signal } = entrance;
+    if (this.isClosed && whileClosed === "refused") throw closed();
+    const isHeld = () => this.isClosed && whileClosed === "held";
+    while (isHeld()) await this.whenOpen(signal);
+    signal?.throwIfAborted();
+    this.check(episode);
+    const admitted = {
+      reason: blocks ?? "in flight",
+      firstSeed: isFirstSeed?.() ?? false,
+      blocks: blocks !== undefined,
+    };
+    return this.run(episode, admitted, work);
+  }
+
   /** Runs `work` as in flight for `episode`, so that a prepare knows of it. */
   async run<T>(episode: Episode, { reason, firstSeed = false, blocks }: Admitted, work: () => Promise<T>): Promise<T> {
     const entry = { episode, reason, firstSeed, blocks, sinceMs: this.#now() };
@@ -115,4 +150,8 @@ export class Admission {
       .filter(({ episode, blocks, firstSeed }) => blocks && !firstSeed && !this.isExcluded(episode))
       .map(({ episode, reason, sinceMs }) => ({ ...episode, reason, sinceMs }));
   }
+}
+
+function closed(): HoldpointError {
+  return new HoldpointError("admission_closed", "a checkpoint is open: nothing new starts until it is resumed");
 }

@@ -11,12 +11,9 @@ import {
   Episode as EpisodeSchema,
 } from "@holdpoint/schemas";
 import * as z from "zod";
-import type { Admission } from "./admission.ts";
+import type { Admission, WhileClosed } from "./admission.ts";
 import type { IncomingRequest, Messenger } from "./messenger.ts";
 import type { Siblings } from "./siblings.ts";
-
-/** What becomes of a request that comes while admission is closed. */
-export type WhileClosed = "held" | "refused" | "through";
 
 export interface Method<Body> {
   readonly body: z.ZodType<Body>;
@@ -149,17 +146,12 @@ export class RpcServer {
     throw new HoldpointError("rollout_id_required", `expected a rollout and an attempt in the body of ${subject}`);
   }
 
-  /** What was held is looked at again: meanwhile the episode may have got a session, or been retired. */
-  async #admit(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
+  #admit(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
     const { admission, holds } = this.#options;
-    if (admission.isClosed && known.whileClosed === "refused") throw closed();
-    while (admission.isClosed && known.whileClosed === "held") await admission.whenOpen();
-    admission.check(episode);
-    const firstSeed = known.seeds === true && !holds(episode);
-    const reason = known.blocks ?? "in flight";
-    return admission.run(episode, { reason, firstSeed, blocks: known.blocks !== undefined }, () =>
-      known.run(episode, body),
-    );
+    const { whileClosed, blocks, seeds = false } = known;
+    const isFirstSeed = () => seeds && !holds(episode);
+    const entrance = { whileClosed, isFirstSeed, ...(blocks !== undefined && { blocks }) };
+    return admission.enter(episode, entrance, () => known.run(episode, body));
   }
 
   #unknownMethod(name: string): HoldpointError {
@@ -172,10 +164,6 @@ function noSession({ rollout, attempt }: Episode): HoldpointError {
   return new HoldpointError("not_found", `no session of ${rollout}, attempt ${attempt}, is here; seed it first`, {
     details: { rollout, attempt },
   });
-}
-
-function closed(): HoldpointError {
-  return new HoldpointError("admission_closed", "a checkpoint is open: nothing new starts until it is resumed");
 }
 
 /** An error as it travels. What is not a `HoldpointError` is a bug of ours; its text stays here. */

@@ -1,0 +1,165 @@
+/**
+ * State that cannot live in the log: captured inside the hold, installed at a restore, freed when nothing refers to it.
+ *
+ * 1. A session's state names what the checkpoint fixed with it, so that the log alone says what a checkpoint needs.
+ * 2. A restore looks at every session first, and only then installs any; where one fails, those that were are freed.
+ * 3. What was installed for a restore that came to nothing is freed when admission opens.
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import { Json, type ResourcesEvent } from "@holdpoint/schemas";
+import { keyOf, type Session } from "@holdpoint/session";
+import type { RoleHooks } from "../role-spec.ts";
+import { eachBounded } from "./bounded.ts";
+import { type Desk, namedSession } from "./desk.ts";
+import type { ExternalState, SessionName } from "./external-hooks.ts";
+import { pendingSessions } from "./live-sessions.ts";
+import type { ResourcesSession } from "./resources-session.ts";
+import type { Seeding } from "./seeding.ts";
+
+type Hooks = RoleHooks<ResourcesSession, ResourcesEvent>;
+
+/** Sessions that are captured, or installed, at once. */
+const lanes = 16;
+const maxReferenceBytes = 16_384;
+
+export class Externals {
+  readonly #desk: Desk;
+  readonly #seeding: Seeding;
+  /** Made for a restore that is not installed yet. */
+  readonly #installed = new Map<string, SessionName>();
+
+  /** Knows also what the process before this one installed for a restore that is under way. */
+  constructor(desk: Desk, seeding: Seeding) {
+    this.#desk = desk;
+    this.#seeding = seeding;
+    if (desk.resources.external === undefined) return;
+    for (const session of pendingSessions(desk.participant)) this.#installed.set(keyOf(session), namedSession(session));
+  }
+
+  get hooks(): Pick<Hooks, "capture" | "restore" | "release" | "opened"> {
+    const { external } = this.#desk.resources;
+    const validated: Hooks["restore"] = async (sessions) => {
+      for (const session of sessions) await this.#validate(session);
+      return [];
+    };
+    if (external === undefined) return { restore: validated };
+    return {
+      capture: (sessions, checkpointId, signal) => this.#capture(external, sessions, { checkpointId, signal }),
+      restore: async (sessions, signal) => {
+        await validated(sessions, signal);
+        return this.#restore(external, sessions, signal);
+      },
+      release: (released, signal) => this.#release(external, released, signal),
+      opened: () => this.#opened(),
+    };
+  }
+
+  /** Frees what a session stands on that is over. One that fails is left to the next release. */
+  async free(session: SessionName): Promise<void> {
+    const { resources, participant } = this.#desk;
+    try {
+      await resources.external?.free(session);
+    } catch (error) {
+      participant.options.trouble(`what ${session.rollout}, attempt ${session.attempt}, stood on was not freed`, error);
+    }
+  }
+
+  /** @throws HoldpointError `invalid_checkpoint_state` where this definition cannot go on with what was fixed */
+  async #validate({ rollout, attempt, state }: Session<ResourcesSession>): Promise<void> {
+    const { participant, resources } = this.#desk;
+    const refuse = (why: string, cause?: unknown): never => {
+      const words = `${resources.name} cannot go on with ${rollout} as it was fixed: ${why}`;
+      throw new HoldpointError("invalid_checkpoint_state", words, { details: { rollout, attempt }, cause });
+    };
+    if (state.lost !== null) refuse(state.lost);
+    const seed: unknown = JSON.parse(await participant.contents.read(state.seed));
+    try {
+      resources.checkSeed(seed);
+    } catch (error) {
+      refuse("its seed is not what the definition takes", error);
+    }
+  }
+
+  async #capture(
+    external: ExternalState,
+    sessions: readonly Session<ResourcesSession>[],
+    { checkpointId, signal }: { readonly checkpointId: string; readonly signal: AbortSignal },
+  ): Promise<readonly ResourcesEvent[]> {
+    const events: ResourcesEvent[] = [];
+    await eachBounded(sessions, lanes, async (session) => {
+      signal.throwIfAborted();
+      const { rollout, attempt } = session;
+      const reference = checked(await external.capture(namedSession(session), checkpointId, signal), rollout);
+      events.push({ type: "state.exported", data: { rollout, attempt, checkpointId, reference } });
+    });
+    return events;
+  }
+
+  async #restore(
+    external: ExternalState,
+    sessions: readonly Session<ResourcesSession>[],
+    signal: AbortSignal,
+  ): Promise<readonly ResourcesEvent[]> {
+    const orders = sessions.map((session) => ({ session: namedSession(session), reference: referenceOf(session) }));
+    try {
+      await eachBounded(orders, lanes, async ({ session, reference }) => {
+        signal.throwIfAborted();
+        this.#installed.set(keyOf(session), session);
+        await external.install(reference, session, signal);
+      });
+    } catch (error) {
+      await this.#takeBack(orders.map(({ session }) => session));
+      throw error;
+    }
+    return [];
+  }
+
+  async #takeBack(sessions: readonly SessionName[]): Promise<void> {
+    const made = sessions.filter((session) => this.#installed.delete(keyOf(session)));
+    await Promise.all(made.map((session) => this.free(session)));
+  }
+
+  async #release(
+    external: ExternalState,
+    { kept, dropped }: { readonly kept: readonly string[]; readonly dropped: readonly string[] },
+    signal: AbortSignal,
+  ): Promise<readonly ResourcesEvent[]> {
+    const { participant } = this.#desk;
+    const held = participant.sessions.held().map(({ state }) => state.exported);
+    const references = held.filter((exported) => exported !== null).map(({ reference }) => reference);
+    const live = [...participant.sessions.all(), ...pendingSessions(participant)].map((session) =>
+      namedSession(session),
+    );
+    const sessions = [...live, ...this.#installed.values(), ...this.#seeding.underWay];
+    await external.release({ kept, dropped, references, sessions }, signal);
+    return [];
+  }
+
+  /** A restore is over: what it installed lives, or is nobody's. */
+  #opened(): void {
+    const { sessions } = this.#desk.participant;
+    const left = [...this.#installed.values()].filter((session) => sessions.get(session) === undefined);
+    this.#installed.clear();
+    for (const session of left) void this.free(session);
+  }
+}
+
+/** @throws HoldpointError `invalid_checkpoint_state` where the session names nothing that this checkpoint fixed */
+function referenceOf({ rollout, attempt, state, from }: Session<ResourcesSession>): Json {
+  const { exported } = state;
+  if (exported !== null && exported.checkpointId === from?.source) return exported.reference;
+  throw new HoldpointError(
+    "invalid_checkpoint_state",
+    `the log names no external state of ${rollout} for checkpoint ${from?.source ?? ""}`,
+    { details: { rollout, attempt } },
+  );
+}
+
+function checked(reference: unknown, rollout: string): Json {
+  const parsed = Json.safeParse(reference);
+  if (parsed.success && Buffer.byteLength(JSON.stringify(parsed.data)) <= maxReferenceBytes) return parsed.data;
+  throw new HoldpointError(
+    "invalid_checkpoint_state",
+    `external.capture of ${rollout} gave no reference; expected JSON of at most ${maxReferenceBytes} bytes`,
+  );
+}

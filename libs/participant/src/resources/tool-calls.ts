@@ -1,0 +1,209 @@
+/**
+ * Tool calls by name: each is executed once, and answered from the log from then on (L3).
+ *
+ * 1. `tool.started` is acknowledged before anything is executed, `tool.finished` before anything is answered (L2).
+ * 2. A call that did not end may run again where its tool `repeats`, or has said itself that it did nothing. Any other makes its
+ *    session a restart: what it did is not known.
+ * 3. What is wrong with a call is its result, for whoever wrote it. A refusal is an error of the protocol, never a text in a
+ *    conversation.
+ */
+import { HoldpointError } from "@holdpoint/errors";
+import { decodeEvents, parseJson } from "@holdpoint/eventsourcing";
+import type { Episode, Problem, ResourcesEvent } from "@holdpoint/schemas";
+import { sha256 } from "../hash.ts";
+import { problemOf } from "../rpc-server.ts";
+import type { CheckedOutcome, CheckedTool } from "./define-resources.ts";
+import { type Desk, type Given, markLost, namedSession, sessionIn } from "./desk.ts";
+import { canonical } from "./live-sessions.ts";
+import { type CallName, type FinishedCall, finishedCall, nameOf, refusal, type ToolCall } from "./resources-session.ts";
+
+/** Why a prepare waits for a tool call, however it came. */
+export const toolBlocks = "tool call in flight";
+
+/** What a tool is asked. */
+export interface Asked {
+  readonly name: string;
+  /** JSON, as whoever calls wrote it. */
+  readonly arguments: string;
+}
+
+interface Order {
+  readonly episode: Episode;
+  readonly call: ToolCall;
+  readonly input: string;
+}
+
+/** What became of an execution: it is recorded, whichever it is. */
+type Ended = CheckedOutcome | { readonly problem: Problem };
+
+export class ToolCalls {
+  readonly #desk: Desk;
+
+  constructor(desk: Desk) {
+    this.#desk = desk;
+  }
+
+  /**
+   * The result of an agent's call: of its one execution.
+   *
+   * @throws HoldpointError `session_conflict` where the call of this name was another, `invalid_checkpoint_state` where the
+   *   session was lost, `stale_attempt` where it ends meanwhile; and what the tool refused with
+   */
+  direct(episode: Episode, { turn, index }: { readonly turn: number; readonly index: number }, asked: Asked) {
+    return this.#named(episode, { caller: undefined, turn, index, key: undefined }, asked);
+  }
+
+  /**
+   * The result of an MCP call, under the next number; one that its client has named is answered again under its name.
+   *
+   * @param signal aborted when the client has gone: a call that has not started then never does
+   * @throws HoldpointError as `direct` does
+   */
+  mcp(episode: Episode, asked: Asked, { key, signal }: { readonly key?: string; readonly signal: AbortSignal }) {
+    if (key !== undefined) return this.#named(episode, { caller: "mcp", turn: 0, index: 0, key }, asked, signal);
+    return this.#desk.benches.of(episode).run(async (over) => {
+      signal.throwIfAborted();
+      const { mcpCalls } = sessionIn(this.#desk, episode).state;
+      const order = orderOf(episode, { caller: "mcp", turn: mcpCalls, index: 0, key }, asked);
+      return this.#anew(order, over);
+    });
+  }
+
+  #named(episode: Episode, name: CallName, asked: Asked, gone?: AbortSignal): Promise<Given> {
+    const order = orderOf(episode, name, asked);
+    const bench = this.#desk.benches.of(episode);
+    return bench.join(`${nameOf(name)} ${order.call.name} ${order.call.arguments}`, () =>
+      bench.run(async (over) => {
+        const { state } = sessionIn(this.#desk, episode);
+        const finished = finishedCall(state, name, sha256);
+        if (finished !== undefined) return this.#again(order, finished);
+        gone?.throwIfAborted();
+        const turn = name.caller === "mcp" ? state.mcpCalls : name.turn;
+        return this.#anew({ ...order, call: { ...order.call, turn } }, over);
+      }),
+    );
+  }
+
+  async #anew(order: Order, signal: AbortSignal): Promise<Given> {
+    const { participant } = this.#desk;
+    const { caller, key, ...call } = order.call;
+    const by = { ...(caller !== undefined && { caller }), ...(key !== undefined && { key }) };
+    await participant.record({ type: "tool.started", data: { ...order.episode, ...call, snapshot: null, ...by } });
+    const ended = await this.#executed(order, signal);
+    return this.#record(order, ended);
+  }
+
+  async #executed(order: Order, signal: AbortSignal): Promise<Ended> {
+    const { resources, participant } = this.#desk;
+    const { call, input } = order;
+    const tool = resources.tools.get(call.name);
+    if (tool === undefined)
+      return wrong(`there is no tool ${call.name}; there are ${[...resources.tools.keys()].join(", ")}`);
+    const run = prepared(tool, input);
+    if (run instanceof HoldpointError) return wrong(run.message);
+    const session = sessionIn(this.#desk, order.episode);
+    const { state } = session.state;
+    try {
+      const outcome = await run({ state, session: namedSession(session), signal });
+      if (outcome.change !== undefined) resources.evolve(state, outcome.change); // what cannot be folded is not recorded
+      return outcome;
+    } catch (error) {
+      signal.throwIfAborted();
+      participant.options.trouble(`the tool ${call.name} of ${resources.name} failed`, error);
+      return this.#failed(order, tool, error);
+    }
+  }
+
+  /** @returns how the call ended, which is recorded @throws where it has no end */
+  async #failed({ episode, call }: Order, { repeats }: CheckedTool, error: unknown): Promise<Ended> {
+    const isLost = HoldpointError.is(error, "invalid_checkpoint_state");
+    if (!isLost && (repeats || HoldpointError.is(error))) return { problem: problemOf(error) };
+    await markLost(this.#desk, episode, `the call ${nameOf(call)} of ${call.name} has no end: ${String(error)}`);
+    throw isLost ? error : lost(call, error);
+  }
+
+  async #record({ episode, call }: Order, ended: Ended): Promise<Given> {
+    const { participant, newId } = this.#desk;
+    const { caller, turn, index } = call;
+    const named = {
+      ...episode,
+      turn,
+      index,
+      execution: newId("run", episode),
+      ...(caller !== undefined && { caller }),
+    };
+    if ("problem" in ended) {
+      const result = await participant.contents.write("");
+      await participant.record({ type: "tool.finished", data: { ...named, result, problem: ended.problem } });
+      throw refusal(ended.problem);
+    }
+    const { change, isError } = ended;
+    const content = await participant.contents.write(ended.result);
+    const more = { ...(change !== undefined && { change }), ...(isError && { isError }) };
+    await participant.record({ type: "tool.finished", data: { ...named, result: content, ...more } });
+    return { content, isError };
+  }
+
+  async #again({ episode, call }: Order, finished: FinishedCall): Promise<Given> {
+    if (finished.name !== call.name || finished.arguments !== call.arguments) {
+      throw new HoldpointError(
+        "session_conflict",
+        `call ${nameOf(call)} of ${episode.rollout} was ${finished.name} with other arguments`,
+        { details: { ...episode, call: nameOf(call) } },
+      );
+    }
+    const { result, isError = false, problem } = await recordedEnd(this.#desk, episode, finished);
+    if (problem !== undefined) throw refusal(problem);
+    return { content: result, isError };
+  }
+}
+
+type FinishedData = Extract<ResourcesEvent, { type: "tool.finished" }>["data"];
+
+/** What the log has of a call that has finished. */
+async function recordedEnd({ participant }: Desk, { rollout }: Episode, call: FinishedCall): Promise<FinishedData> {
+  const { options, spec } = participant;
+  const message = await options.log.get(call.sequence);
+  const isIt = ({ turn, index, caller, result, ...data }: FinishedData) =>
+    data.rollout === rollout &&
+    turn === call.turn &&
+    index === call.index &&
+    caller === call.caller &&
+    result.digest === call.digest;
+  for (const { event } of decodeEvents(message, spec.schema).events) {
+    if (event.type === "tool.finished" && isIt(event.data)) return event.data;
+  }
+  throw new HoldpointError("invalid_checkpoint_state", `message ${call.sequence} of the log does not hold the result`, {
+    details: { rollout, call: nameOf(call) },
+  });
+}
+
+function orderOf({ rollout, attempt }: Episode, name: CallName, asked: Asked): Order {
+  const call = { ...name, name: asked.name, arguments: sha256(asked.arguments) };
+  return { episode: { rollout, attempt }, call, input: asked.arguments };
+}
+
+/** Of arguments that came as a value: the same for the same. */
+export function argumentsText(value: Readonly<Record<string, unknown>> | undefined): string {
+  return canonical(value ?? {});
+}
+
+function prepared(tool: CheckedTool, input: string): ReturnType<CheckedTool["prepare"]> | HoldpointError {
+  try {
+    const json = parseJson(new TextEncoder().encode(input));
+    return tool.prepare(json.ok ? json.value : undefined);
+  } catch (error) {
+    if (HoldpointError.is(error)) return error;
+    throw error;
+  }
+}
+
+/** What a model did wrong, for the model to read. */
+function wrong(why: string): CheckedOutcome {
+  return { result: `error: ${why}`, change: undefined, isError: true };
+}
+
+function lost(call: ToolCall, cause: unknown): HoldpointError {
+  const words = `the call ${nameOf(call)} of ${call.name} failed, and what it did is not known: the episode has to start over`;
+  return new HoldpointError("invalid_checkpoint_state", words, { cause });
+}

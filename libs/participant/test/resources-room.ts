@@ -1,0 +1,274 @@
+/** A run in which a test plays the coordinator, the environment and the agent, and a resources server is a real one. */
+import { HoldpointError } from "@holdpoint/errors";
+import { decodeEvents, encodeEvents, type EventLog, eventSchema, MemoryLog } from "@holdpoint/eventsourcing";
+import {
+  Participant,
+  type Resources,
+  resourcesSpec,
+  type ServedResources,
+  serveResources,
+  type ServingOptions,
+} from "@holdpoint/participant";
+import {
+  type Access,
+  type ControlEvent,
+  controlSubject,
+  type Episode,
+  type LogEventOf,
+  logEvents,
+  logSubject,
+  RpcReply,
+  rpcSubject,
+  SeedReply,
+  ToolReply,
+  VerifyReply,
+} from "@holdpoint/schemas";
+import { MemoryBlobs, MemoryMessenger } from "@holdpoint/testing";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { vi } from "vitest";
+import * as z from "zod";
+
+type Event = LogEventOf<"resources">;
+type Ask = Extract<ControlEvent, { type: "participants.asked" }>["data"];
+type Answer = Extract<Event, { type: "participant.answered" }>["data"];
+
+const writer = { role: "resources", instance: "main", worker: "0" } as const;
+const schema = eventSchema(logEvents.resources);
+/** A bound against hanging, never a measure. */
+export const patience = { timeout: 60_000, interval: 2 };
+
+/** What of a broker's connection requests need. */
+interface Asking {
+  readonly request: (
+    subject: string,
+    body: string,
+    options: { readonly timeoutMs: number; readonly signal?: AbortSignal },
+  ) => Promise<Uint8Array>;
+}
+
+export function episodeOf(rollout: string, attempt = 0): Episode {
+  return { rollout, attempt };
+}
+
+export class ResourcesRoom {
+  readonly run: string;
+  readonly log: EventLog;
+  readonly troubles: string[] = [];
+  readonly #asking: Asking;
+  readonly #memory = new MemoryMessenger();
+  readonly #blobs = new MemoryBlobs();
+  #command = 0;
+  #lives = 0;
+
+  /** In memory, unless there is a broker. @param nowMs the clock of the log in memory */
+  constructor(
+    broker?: { readonly run: string; readonly log: EventLog; readonly asking: Asking },
+    nowMs?: () => number,
+  ) {
+    this.run = broker?.run ?? "room";
+    this.log = broker?.log ?? new MemoryLog("HP_room", nowMs);
+    this.#asking = broker?.asking ?? this.#memory;
+  }
+
+  /** Serves in this process; stopping it is as a crash would be. */
+  async serve(resources: Resources, options: ServingOptions = {}): Promise<ServedResources> {
+    this.#lives += 1;
+    const incarnation = `life-${this.#lives}`;
+    const participant = await Participant.open(
+      {
+        run: this.run,
+        instance: writer.instance,
+        worker: writer.worker,
+        incarnation,
+        log: this.log,
+        blobs: this.#blobs,
+        messenger: this.#memory,
+        clock: () => 0,
+        fenced: () => this.troubles.push("fenced"),
+        failed: (error) => this.troubles.push(`failed: ${String(error)}`),
+        trouble: (what, error) => this.troubles.push(`${what}: ${String(error)}`),
+      },
+      await resourcesSpec(resources),
+    );
+    const served = await serveResources(resources, participant, options);
+    await this.join(incarnation);
+    return served;
+  }
+
+  /** What the coordinator repeats of an announcement. */
+  async join(incarnation: string): Promise<void> {
+    const place = { announcedSequence: 1, announcedAtMs: 0, lastAtMs: null };
+    const data = { ...writer, incarnation, mode: "exported" as const, endpoint: null, ...place };
+    await this.control({ type: "participant.joined", data });
+  }
+
+  // The control plane.
+
+  async control(...events: readonly ControlEvent[]): Promise<number> {
+    const subject = controlSubject(this.run);
+    const last = (await this.log.lastOn(subject))?.sequence ?? 0;
+    const draft = { ...encodeEvents("c", events), subject, messageId: `control-${last}` };
+    const result = await this.log.append({ ...draft, expected: { subject, sequence: last } });
+    if (!result.stored) throw new Error("another coordinator writes");
+    return result.sequence;
+  }
+
+  async ask(operation: Ask["operation"], rest: Partial<Ask> = {}): Promise<{ asked: number; command: number }> {
+    this.#command += 1;
+    const command = this.#command;
+    const about = { command, operation, roles: ["resources" as const], checkpointId: null, remainingMs: 60_000 };
+    return { asked: await this.control({ type: "participants.asked", data: { ...about, ...rest } }), command };
+  }
+
+  answerTo(asked: number): Promise<Answer> {
+    return vi.waitFor(async () => {
+      for (const event of await this.all()) {
+        if (event.type === "participant.answered" && event.data.asked === asked) return event.data;
+      }
+      throw new Error("no answer yet");
+    }, patience);
+  }
+
+  async asked(operation: Ask["operation"], rest: Partial<Ask> = {}): Promise<Answer> {
+    return this.answerTo((await this.ask(operation, rest)).asked);
+  }
+
+  /** Prepare and capture up to the cut. @returns the position of the cut, 0 where the capture failed, and its answer */
+  async capture(checkpointId: string, scope: readonly Episode[]): Promise<{ answer: Answer; cut: number }> {
+    await this.asked("prepare", { checkpointId });
+    const { asked, command } = await this.ask("capture", { checkpointId, scope: [...scope] });
+    const answer = await this.answerTo(asked);
+    if (answer.problem !== undefined) return { answer, cut: 0 };
+    const data = { command, checkpointId, stream: this.log.stream, scope: [...scope], holdings: [] };
+    return { answer, cut: await this.control({ type: "checkpoint.captured", data }) };
+  }
+
+  async resume(checkpointId: string): Promise<void> {
+    await this.control({ type: "checkpoint.resumed", data: { command: null, checkpointId, reason: "command" } });
+    await this.asked("resume", { checkpointId });
+    await this.control({ type: "resume.ended", data: { command: null, checkpointId } });
+  }
+
+  /** A whole checkpoint. @returns the position of its cut */
+  async checkpoint(checkpointId: string, scope: readonly Episode[]): Promise<number> {
+    const { cut } = await this.capture(checkpointId, scope);
+    await this.asked("commit", { checkpointId });
+    await this.resume(checkpointId);
+    return cut;
+  }
+
+  /** Retires the attempts named, and restores them from `source` as the attempts after. */
+  async restore(restoreId: string, source: string, cut: number, origins: readonly Episode[]): Promise<Answer> {
+    const assignments = origins.map(({ rollout, attempt }) => ({ rollout, from: attempt, to: attempt + 1 }));
+    const order = { source, cut: { [this.log.stream]: cut }, assignments };
+    const data = { command: this.#command + 1, checkpointId: restoreId };
+    await this.control({ type: "restore.started", data: { ...data, ...order } });
+    const answer = await this.asked("restore", { checkpointId: restoreId, ...order });
+    const { problem } = answer;
+    if (problem === undefined) {
+      await this.control({ type: "restore.installed", data: { ...data, source, receipt: [] } });
+    } else await this.control({ type: "restore.failed", data: { ...data, source, problem } });
+    await this.resume(restoreId);
+    return answer;
+  }
+
+  async mark(...rollouts: Episode[]): Promise<void> {
+    await this.control({ type: "rollouts.marked", data: { command: this.#command + 1, rollouts } });
+  }
+
+  async retire(...rollouts: Episode[]): Promise<Answer> {
+    await this.mark(...rollouts);
+    return this.asked("retire", { rollouts });
+  }
+
+  async release(checkpointId: string, kept: string[], dropped: string[]): Promise<Answer> {
+    const data = { command: this.#command + 1, checkpointId, kept, dropped };
+    await this.control({ type: "checkpoint.releasing", data });
+    return this.asked("release", { checkpointId, kept, dropped });
+  }
+
+  // The environment and the agent.
+
+  /** @throws HoldpointError of the reply's problem */
+  async rpc(episode: Episode, name: string, body: object = {}): Promise<unknown> {
+    const subject = rpcSubject(this.run, episode, "resources", name);
+    const text = JSON.stringify({ to: writer.instance, ...body });
+    const bytes = await this.#asking.request(subject, text, { timeoutMs: patience.timeout });
+    const reply = RpcReply.parse(JSON.parse(new TextDecoder().decode(bytes)));
+    if (reply.ok) return reply.data;
+    throw new HoldpointError(reply.problem.code, reply.problem.message);
+  }
+
+  async seed(episode: Episode, seed: z.infer<z.ZodJSONSchema> = { target: 3 }): Promise<SeedReply> {
+    const sessionId = `s-${episode.rollout}`;
+    return SeedReply.parse(await this.rpc(episode, "seed", { ...episode, sessionId, seed }));
+  }
+
+  /** A seed of which the access is needed. */
+  async granted(episode: Episode): Promise<Access> {
+    const { access } = await this.seed(episode);
+    if (access === undefined) throw new Error("the seed reply carries no access");
+    return access;
+  }
+
+  /** The text of a direct call's result. */
+  async tool(
+    episode: Episode,
+    call: `${number}/${number}`,
+    name: string,
+    input: object | string = {},
+  ): Promise<string> {
+    const [turn, index] = call.split("/").map(Number);
+    const text = typeof input === "string" ? input : JSON.stringify(input);
+    const reply = await this.rpc(episode, "tool", { turn, index, name, arguments: text });
+    return ToolReply.parse(reply).result.text ?? "";
+  }
+
+  async verify(episode: Episode): Promise<unknown> {
+    return JSON.parse(VerifyReply.parse(await this.rpc(episode, "verify")).verdict.text ?? "");
+  }
+
+  // What became of it.
+
+  async all(): Promise<readonly Event[]> {
+    const events: Event[] = [];
+    const upTo = await this.log.lastSequence();
+    await this.log.read({ upTo, subjects: [logSubject(this.run, writer)] }, (message) => {
+      events.push(...decodeEvents(message, schema).events.map(({ event }) => event));
+    });
+    return events;
+  }
+
+  /** The data of all events of a type. */
+  async events(type: Event["type"]): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    return (await this.all()).flatMap((event) => (event.type === type ? [event.data] : []));
+  }
+
+  /** Everything in the stream, as text. */
+  async text(): Promise<string> {
+    const texts: string[] = [];
+    await this.log.read({ upTo: await this.log.lastSequence() }, ({ body, subject }) => {
+      texts.push(subject, new TextDecoder().decode(body));
+    });
+    return texts.join("\n");
+  }
+}
+
+/** A client of the MCP edge, as an agent's harness would have one. */
+export async function mcpClient({ token, mcpUrl = "" }: Access): Promise<Client> {
+  const client = new Client({ name: "test", version: "1" });
+  const headers = { authorization: `Bearer ${token}` };
+  const transport = new StreamableHTTPClientTransport(new URL(mcpUrl), { requestInit: { headers } });
+  await client.connect(transport);
+  return client;
+}
+
+const TextResult = z.object({ content: z.tuple([z.object({ text: z.string() })]), isError: z.boolean().optional() });
+
+/** The text of an MCP call's result. */
+export async function mcpTool(client: Client, name: string, input: object, callName?: string): Promise<string> {
+  const meta = callName === undefined ? {} : { _meta: { "holdpoint/call": callName } };
+  const result = TextResult.parse(await client.callTool({ name, arguments: { ...input }, ...meta }));
+  return result.content[0].text;
+}
