@@ -5,10 +5,11 @@ import * as z from "zod";
 
 const good = { name: "sums", task: z.json() };
 
-describe("a definition is refused at once, with its name and what is wrong with it:", () => {
+describe("[S13] a definition is refused at once, with its name and what is wrong with it:", () => {
   test.each([
     ["an unknown key", { ...good, verify: () => {} }, /verify/],
     ["a run that is no function", { ...good, run: "seed" }, /expected a function[^]*run/],
+    ["a run of another shape", { ...good, run: (_task: unknown, _episode: unknown) => {} }, /the episode alone[^]*run/],
     ["a task that is no schema", { ...good, task: { type: "object" } }, /expected a zod schema[^]*task/],
     ["no task", { name: "sums" }, /expected a zod schema[^]*task/],
     ["an unknown mode", { ...good, mode: "exporting" }, /"exported", "restart_only"[^]*mode/],

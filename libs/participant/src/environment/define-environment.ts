@@ -96,7 +96,7 @@ const Shape = z.strictObject({
     })
     .optional(),
   task: SchemaHook,
-  run: Hook.optional(),
+  run: Hook.refine((run) => run.length <= 1, { error: "expected a function of the episode alone" }).optional(),
 });
 
 /**

@@ -9,7 +9,7 @@ import type { AssistantMessage, ChatMessage } from "./chat-message.ts";
 export interface ReplyOptions {
   /** An integer of [0, 2^32), the same for every attempt of a rollout: who draws by it says the same when it is asked again. */
   readonly seed: number;
-  /** Aborted when every caller has gone, or the attempt was retired. */
+  /** Aborted when the attempt was retired: nobody will ask for this call. */
   readonly signal: AbortSignal;
   /** The whole request as it came, such as for its tools and its temperature. */
   readonly request: Readonly<Record<string, unknown>>;
