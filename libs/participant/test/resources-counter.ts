@@ -30,11 +30,15 @@ export interface Parts extends Partial<Omit<Definition, "tools">> {
   readonly adding?: () => Promise<void>;
 }
 
-export function counterWith({ once, adding, ...parts }: Parts = {}): Resources {
+/** @param accepts which seeds the definition takes */
+export function counterWith(
+  { once, adding, ...parts }: Parts = {},
+  accepts: (seed: Readonly<Record<string, unknown>>) => boolean = () => true,
+): Resources {
   const definition: Definition = {
     name: "counter",
     mode: "exported",
-    seed: z.object({ target: z.int() }),
+    seed: z.looseObject({ target: z.int() }).refine(accepts),
     state: {
       open: () => ({ count: 0 }),
       evolve: ({ count }, by) => ({ count: count + z.int().parse(by) }),

@@ -2,8 +2,10 @@
  * Grants: tokens that open a session's tools to whoever holds them, over MCP.
  *
  * 1. A token is 32 random bytes. It is given away once, in a reply, and written nowhere; the log and the sessions have its digest.
- * 2. A grant counts while its session lives and holds it: what was restored holds none, so that an earlier attempt's are refused.
+ * 2. A grant counts while its session lives, is not retired, and holds it. What was restored holds none: those of the attempt before
+ *    are refused.
  */
+import { isRefused } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Access, Digest, Episode } from "@holdpoint/schemas";
 import { sha256 } from "../hash.ts";
@@ -63,6 +65,7 @@ export class GrantBook {
 
   #counts(digest: Digest, { rollout, attempt }: Episode): boolean {
     const { participant, nowMs } = this.#options;
+    if (isRefused(participant.gate, { rollout, attempt })) return false;
     const grants = participant.sessions.get({ rollout, attempt })?.state.grants ?? [];
     return grants.some((grant) => grant.digest === digest && grant.expiresAtMs > nowMs());
   }
