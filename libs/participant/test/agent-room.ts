@@ -1,5 +1,5 @@
 /** A room for agents as their authors write them, with a model and a resources server that answer as they are told. */
-import type { EventLog } from "@holdpoint/eventsourcing";
+import type { EventLog, MemoryLog } from "@holdpoint/eventsourcing";
 import {
   type AgentDefinition,
   type AgentParticipant,
@@ -32,8 +32,8 @@ interface Asked {
 export class ModelStub {
   readonly asked: Asked[] = [];
   isClosed = false;
-  /** Calls are neither answered nor refused. */
-  isHolding = false;
+  /** Which turns are neither answered nor refused. */
+  holds: (turn: number) => boolean = () => false;
   reply: (turn: number) => object = (turn) => ({ role: "assistant", content: `turn ${turn}` });
   readonly #server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -65,8 +65,8 @@ export class ModelStub {
     this.isClosed = false;
   }
 
+  /** Looks again at whom it holds. */
   letGo(): void {
-    this.isHolding = false;
     const held = this.#held;
     this.#held = [];
     for (const answer of held) answer();
@@ -76,13 +76,13 @@ export class ModelStub {
     const turn = Number(headers["x-holdpoint-turn"]);
     this.asked.push({ turn, body, headers });
     const answer = () => {
+      if (!this.isClosed && this.holds(turn)) return void this.#held.push(answer);
       const isRefused = this.isClosed && headers["x-holdpoint-restart"] !== "1";
       response.statusCode = isRefused ? 503 : 200;
       const refusal = { error: { message: "closed", code: "admission_closed" } };
       response.end(JSON.stringify(isRefused ? refusal : { choices: [{ message: this.reply(turn) }] }));
     };
-    if (this.isHolding) this.#held.push(answer);
-    else answer();
+    answer();
   }
 }
 
@@ -101,8 +101,8 @@ export class AgentRoom extends Room {
   grants = 0;
   #agents = 0;
 
-  static async open(): Promise<AgentRoom> {
-    const room = new AgentRoom();
+  static async open(log?: MemoryLog): Promise<AgentRoom> {
+    const room = new AgentRoom(log);
     await room.#joinModel(await room.model.start());
     await room.messenger.subscribe(filters.rpcOf("room", "resources"), ({ subject, data, respond }) => {
       const body: unknown = JSON.parse(new TextDecoder().decode(data));
@@ -235,4 +235,10 @@ const Tool = z.object({ name: z.string(), arguments: z.string(), turn: z.number(
 /** A request of a conversation of these messages. */
 export function ask(...said: readonly string[]) {
   return { model: "m@3", messages: said.map((content) => ({ role: "user", content })) };
+}
+
+/** What a text of JSON says. */
+export function jsonOf(text = "null"): unknown {
+  const value: unknown = JSON.parse(text);
+  return value;
 }

@@ -12,7 +12,7 @@ export interface ChatRequest {
 
 const Message = z.looseObject({
   role: z.literal("assistant"),
-  content: z.union([z.string(), z.array(z.looseObject({ type: z.string() }))]).nullish(),
+  content: z.union([z.string(), z.array(z.looseObject({ type: z.string(), text: z.string().optional() }))]).nullish(),
   tool_calls: z
     .array(z.looseObject({ id: z.string(), function: z.looseObject({ name: z.string(), arguments: z.string() }) }))
     .nullish(),
@@ -31,4 +31,10 @@ export function readMessage(text: string): ModelMessage {
   if (message.success) return message.data;
   const why = z.prettifyError(Message.safeParse(value).error ?? message.error);
   throw new HoldpointError("invalid_request", `what the model answered is no assistant message:\n${why}`);
+}
+
+/** The text of a message; of several parts, joined. */
+export function messageText({ content }: Pick<ModelMessage, "content">): string {
+  if (typeof content === "string") return content;
+  return (content ?? []).map(({ text = "" }) => text).join("");
 }

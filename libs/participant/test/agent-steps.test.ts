@@ -1,0 +1,246 @@
+/** The steps of an activation: in the log before anything is made of them, and answered from there when it runs again. */
+import { type AgentSession, defineAgent, messageText, sha256 } from "@holdpoint/participant";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import * as z from "zod";
+import { AgentRoom, ask, until } from "./agent-room.ts";
+import { episodeOf, turns } from "./room.ts";
+
+const r1 = episodeOf("r1");
+const seed = z.looseObject({});
+
+function agentOf(activate: (session: AgentSession<z.infer<typeof seed>>) => Promise<string>) {
+  return defineAgent({ name: "writer", mode: "exported", seed, activate });
+}
+
+/** Three turns, with two tool calls after each but the last. */
+const writing = agentOf(async (session) => {
+  const said: string[] = [];
+  for (let turn = 0; turn < 3; turn++) {
+    said.push(messageText(await session.model(ask(...said))));
+    if (turn === 2) break;
+    said.push(await session.tool("look", `{"at":${turn}}`), await session.tool("count", "{}"));
+  }
+  return said.join("; ");
+});
+const written = 'turn 0; look: {"at":0}; count: {}; turn 1; look: {"at":1}; count: {}; turn 2';
+
+let room: AgentRoom;
+beforeEach(async () => {
+  room = await AgentRoom.open();
+});
+afterEach(() => room.model.stop());
+
+describe("an activation", () => {
+  test("takes its steps one after the other, and each is in the log", async () => {
+    await room.agent(writing);
+    const ended = await room.run(r1);
+    expect(ended).toMatchObject({ ok: true, data: { status: "ended", output: { text: written } } });
+    const turn = ["call.requested", "call.received"];
+    const round = [...turn, "tool.returned", "tool.returned"];
+    expect(await room.typesOf(r1)).toEqual([
+      "session.seeded",
+      "activation.started",
+      ...round,
+      ...round,
+      ...turn,
+      "activation.ended",
+    ]);
+    expect(room.tools).toEqual([
+      'look({"at":0}) as 0/0',
+      "count({}) as 0/1",
+      'look({"at":1}) as 1/0',
+      "count({}) as 1/1",
+    ]);
+    expect(room.model.asked.map(({ body }) => sha256(body))).toEqual(
+      (await room.saidOf(r1)).flatMap((event) => (event.type === "call.requested" ? [event.data.request] : [])),
+    );
+    expect(room.model.asked[1]?.headers).toMatchObject({
+      "x-holdpoint-rollout": "r1",
+      "x-holdpoint-attempt": "0",
+      "x-holdpoint-turn": "1",
+      "x-holdpoint-aware": "1",
+      "x-holdpoint-restart": "0",
+    });
+  });
+
+  test("[L9] goes on by itself in the process that comes after, and what the log has is not asked again", async () => {
+    const gate = Promise.withResolvers<string>();
+    room.tool = (name, input) => (input === '{"at":1}' ? gate.promise : Promise.resolve(`${name}: ${input}`));
+    const before = await room.agent(writing);
+    void room.run(r1);
+    await until(() => room.tools.includes('look({"at":1}) as 1/0'));
+    await before.stop();
+    room.tool = async (name, input) => `${name}: ${input}`;
+    const agent = await room.agent(writing);
+    await until(() => agent.sessions.get(r1)?.state.output !== null);
+    expect(agent.sessions.get(r1)?.state.output?.text).toBe(written);
+    expect(room.model.asked.map(({ turn }) => turn)).toEqual([0, 1, 2]);
+    expect(room.tools.filter((tool) => tool.startsWith("look")).length).toBe(3); // the one that was under way is asked again
+    const types = await room.typesOf(r1);
+    expect(types.filter((type) => type === "activation.started")).toHaveLength(1);
+  });
+
+  test("names tool calls before its first model call apart from those after it", async () => {
+    await room.agent(
+      agentOf(async (session) => {
+        const first = await session.tool("look", "1");
+        await session.model(ask(first));
+        return session.tool("look", "2");
+      }),
+    );
+    await room.run(r1);
+    expect(room.tools).toEqual(["look(1) as 0/0", "look(2) as 0/1"]);
+  });
+
+  test("may ask for several steps at once: they are taken in the order in which it asked", async () => {
+    const gate = Promise.withResolvers<string>();
+    room.tool = async (_, input) => (input === "1" ? gate.promise : "second");
+    await room.agent(
+      agentOf(async (session) => {
+        const results = await Promise.all(["1", "2"].map((input) => session.tool("look", input)));
+        return results.join();
+      }),
+    );
+    const ended = room.run(r1);
+    await until(() => room.tools.length > 0);
+    await turns();
+    expect(room.tools).toEqual(["look(1) as 0/0"]);
+    gate.resolve("first");
+    expect(await ended).toMatchObject({ data: { output: { text: "first,second" } } });
+    expect(room.tools).toEqual(["look(1) as 0/0", "look(2) as 0/1"]);
+  });
+
+  test("that throws has failed, in its author's words, and says no more than that to whoever asks", async () => {
+    await room.agent(agentOf(() => Promise.reject(new Error("no such file"))));
+    const problem = { code: "invalid_request", message: expect.stringMatching(/activate of writer.*no such file/) };
+    expect(await room.run(r1)).toMatchObject({ ok: false, problem });
+  });
+
+  test("that gives no text is refused", async () => {
+    const text = z.custom<string>(); // as of somebody who has no types
+    await room.agent(agentOf(async () => text.parse(7)));
+    const problem = { code: "invalid_request", message: expect.stringMatching(/writer.*number.*string/) };
+    expect(await room.run(r1)).toMatchObject({ ok: false, problem });
+  });
+
+  test("has failed with a step that failed, whatever it makes of that", async () => {
+    room.model.reply = () => ({ role: "user" });
+    await room.agent(
+      agentOf((session) =>
+        session.model(ask()).then(
+          () => "well",
+          () => "well all the same",
+        ),
+      ),
+    );
+    expect(await room.run(r1)).toMatchObject({ ok: false, problem: { code: "invalid_request" } });
+    expect(await room.typesOf(r1)).not.toContain("call.received");
+  });
+});
+
+/** An agent that does `first` in its first life, and `second` in every other. */
+function changing(first: (session: AgentSession<unknown>) => Promise<string>, second: typeof first) {
+  let lives = 0;
+  return agentOf((session) => {
+    lives += 1;
+    return (lives === 1 ? first : second)(session);
+  });
+}
+
+const never = () => new Promise<never>(() => {});
+
+describe("an activation that runs again and is not the same", () => {
+  test.each([
+    ["asks something else", async (session: AgentSession<unknown>) => messageText(await session.model(ask("else")))],
+    ["calls a tool first", (session: AgentSession<unknown>) => session.tool("look", "{}")],
+    ["ends before", async () => "early"],
+  ])("is told so where it %s, and how to make it so", async (_, second) => {
+    const definition = changing(async (session) => {
+      await session.model(ask("this"));
+      return never();
+    }, second);
+    const before = await room.agent(definition);
+    void room.run(r1);
+    await until(async () => (await room.typesOf(r1)).includes("call.received"));
+    await before.stop();
+    await room.agent(definition);
+    await turns();
+    const problem = {
+      code: "invalid_checkpoint_state",
+      message: expect.stringMatching(/writer for r1, attempt 0, is not deterministic.*no clock/),
+    };
+    expect(await room.activate(r1)).toMatchObject({ ok: false, problem });
+  });
+
+  test.each([
+    ["another tool", (session: AgentSession<unknown>) => session.tool("count", "{}")],
+    ["the tool with other arguments", (session: AgentSession<unknown>) => session.tool("look", "[]")],
+    ["the model", async (session: AgentSession<unknown>) => messageText(await session.model(ask()))],
+  ])("is told so where it calls %s", async (_, second) => {
+    const definition = changing(async (session) => {
+      await session.tool("look", "{}");
+      return never();
+    }, second);
+    const before = await room.agent(definition);
+    void room.run(r1);
+    await until(async () => (await room.typesOf(r1)).includes("tool.returned"));
+    await before.stop();
+    await room.agent(definition);
+    expect(await room.activate(r1)).toMatchObject({ ok: false, problem: { code: "invalid_checkpoint_state" } });
+  });
+
+  test("is told so where the model was asked something else and has not answered yet", async () => {
+    const definition = changing(
+      async (session) => messageText(await session.model(ask("this"))),
+      async (session) => messageText(await session.model(ask("that"))),
+    );
+    room.model.holds = () => true;
+    const before = await room.agent(definition);
+    void room.run(r1);
+    await until(() => room.model.asked.length === 1);
+    await before.stop();
+    await room.agent(definition);
+    expect(await room.activate(r1)).toMatchObject({ ok: false, problem: { code: "invalid_checkpoint_state" } });
+    expect(room.model.asked).toHaveLength(1);
+  });
+});
+
+describe("at a prepare", () => {
+  test("[L5] a call that a process before has asked is asked again before the session parks", async () => {
+    room.model.holds = () => true;
+    const before = await room.agent(writing);
+    void room.run(r1);
+    await until(() => room.model.asked.length === 1);
+    await before.stop();
+    await room.agent(writing);
+    await until(() => room.model.asked.length === 2);
+    const asked = await room.ask("prepare");
+    await turns();
+    expect(await room.typesOf(r1)).not.toContain("session.parked");
+    room.model.close();
+    expect(await room.answerTo(asked)).toMatchObject({ blockerCount: 0, continued: [r1] });
+    expect(await room.typesOf(r1)).toContain("session.parked");
+    await room.letGo("c1", 1);
+  });
+
+  test("[L5] a tool call that may be under way is waited for, also where the next step was a boundary", async () => {
+    const definition = agentOf(async (session) => {
+      await session.model(ask());
+      await session.boundary(() => null);
+      return session.tool("look", "{}");
+    });
+    room.tool = never;
+    const before = await room.agent(definition);
+    void room.run(r1);
+    await until(() => room.tools.length === 1);
+    await before.stop();
+    const gate = Promise.withResolvers<string>();
+    room.tool = () => gate.promise;
+    const asked = await room.ask("prepare");
+    await room.agent(definition);
+    await until(() => room.tools.length === 2);
+    expect(await room.typesOf(r1)).not.toContain("session.parked");
+    gate.resolve("there");
+    expect(await room.answerTo(asked)).toMatchObject({ blockerCount: 0 });
+  });
+});
