@@ -14,6 +14,7 @@ import {
   type ControlEvent,
   controlSubject,
   type Episode,
+  GrantReply,
   type LogEventOf,
   logEvents,
   logSubject,
@@ -23,6 +24,7 @@ import {
   ToolReply,
   VerifyReply,
 } from "@holdpoint/schemas";
+import { type Connection, openLog } from "@holdpoint/jetstream";
 import { MemoryBlobs, MemoryMessenger } from "@holdpoint/testing";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -47,6 +49,14 @@ interface Asking {
   ) => Promise<Uint8Array>;
 }
 
+/** `log` is the coordinator's, `asking` the environment's connection, `server` that of a server in this process. */
+export interface OnBroker {
+  readonly run: string;
+  readonly log: EventLog;
+  readonly asking: Asking;
+  readonly server?: Connection;
+}
+
 export function episodeOf(rollout: string, attempt = 0): Episode {
   return { rollout, attempt };
 }
@@ -56,19 +66,18 @@ export class ResourcesRoom {
   readonly log: EventLog;
   readonly troubles: string[] = [];
   readonly #asking: Asking;
+  readonly #server: Connection | undefined;
   readonly #memory = new MemoryMessenger();
   readonly #blobs = new MemoryBlobs();
   #command = 0;
   #lives = 0;
 
-  /** In memory, unless there is a broker. @param nowMs the clock of the log in memory */
-  constructor(
-    broker?: { readonly run: string; readonly log: EventLog; readonly asking: Asking },
-    nowMs?: () => number,
-  ) {
+  /** In memory, unless there is a broker. */
+  constructor(broker?: OnBroker) {
     this.run = broker?.run ?? "room";
-    this.log = broker?.log ?? new MemoryLog("HP_room", nowMs);
+    this.log = broker?.log ?? new MemoryLog("HP_room");
     this.#asking = broker?.asking ?? this.#memory;
+    this.#server = broker?.server;
   }
 
   /** Serves in this process; stopping it is as a crash would be. */
@@ -81,9 +90,9 @@ export class ResourcesRoom {
         instance: writer.instance,
         worker: writer.worker,
         incarnation,
-        log: this.log,
+        log: this.#server === undefined ? this.log : openLog(this.#server, this.run),
         blobs: this.#blobs,
-        messenger: this.#memory,
+        messenger: this.#server ?? this.#memory,
         clock: () => 0,
         fenced: () => this.troubles.push("fenced"),
         failed: (error) => this.troubles.push(`failed: ${String(error)}`),
@@ -140,8 +149,13 @@ export class ResourcesRoom {
     const { asked, command } = await this.ask("capture", { checkpointId, scope: [...scope] });
     const answer = await this.answerTo(asked);
     if (answer.problem !== undefined) return { answer, cut: 0 };
+    return { answer, cut: await this.cut(checkpointId, scope, command) };
+  }
+
+  /** The cut of a capture stands. @returns its position */
+  cut(checkpointId: string, scope: readonly Episode[], command: number): Promise<number> {
     const data = { command, checkpointId, stream: this.log.stream, scope: [...scope], holdings: [] };
-    return { answer, cut: await this.control({ type: "checkpoint.captured", data }) };
+    return this.control({ type: "checkpoint.captured", data });
   }
 
   async resume(checkpointId: string): Promise<void> {
@@ -194,10 +208,13 @@ export class ResourcesRoom {
   async rpc(episode: Episode, name: string, body: object = {}): Promise<unknown> {
     const subject = rpcSubject(this.run, episode, "resources", name);
     const text = JSON.stringify({ to: writer.instance, ...body });
-    const bytes = await this.#asking.request(subject, text, { timeoutMs: patience.timeout });
-    const reply = RpcReply.parse(JSON.parse(new TextDecoder().decode(bytes)));
-    if (reply.ok) return reply.data;
-    throw new HoldpointError(reply.problem.code, reply.problem.message);
+    for (;;) {
+      const bytes = await this.#asking.request(subject, text, { timeoutMs: patience.timeout });
+      const reply = RpcReply.parse(JSON.parse(new TextDecoder().decode(bytes)));
+      if (reply.ok) return reply.data;
+      const { code, message } = reply.problem;
+      if (!message.includes("does not take part yet")) throw new HoldpointError(code, message);
+    }
   }
 
   async seed(episode: Episode, seed: z.infer<z.ZodJSONSchema> = { target: 3 }): Promise<SeedReply> {
@@ -210,6 +227,10 @@ export class ResourcesRoom {
     const { access } = await this.seed(episode);
     if (access === undefined) throw new Error("the seed reply carries no access");
     return access;
+  }
+
+  async grant(episode: Episode): Promise<Access> {
+    return GrantReply.parse(await this.rpc(episode, "grant")).access;
   }
 
   /** The text of a direct call's result. */

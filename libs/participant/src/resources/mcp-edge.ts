@@ -39,6 +39,8 @@ export class McpEdge {
   readonly #answer: typeof answerMcp;
   readonly #opening = new Latch();
   #opened: Opened | undefined;
+  /** MCP requests whose clients still wait. */
+  #waiting = 0;
 
   private constructor(server: Server, participant: ResourcesParticipant, { url, answer }: Parts) {
     this.url = url;
@@ -89,15 +91,17 @@ export class McpEdge {
       await this.#route(request, response);
     } catch (error) {
       this.#participant.options.trouble("an MCP request was not answered", error);
-      if (!response.headersSent) say(response, 500, "internal error");
+      if (!response.headersSent) say(response, 500, { message: "internal error" });
       else response.destroy();
     }
   }
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path] = (request.url ?? "").split("?");
-    if (path === healthPath) return say(response, 200, "serving");
-    if (path !== mcpPath) return say(response, 404, `expected ${mcpPath} or ${healthPath}`);
+    if (path === healthPath) return say(response, 200, { status: "serving", waiting: this.#waiting });
+    if (path !== mcpPath) return say(response, 404, { message: `expected ${mcpPath} or ${healthPath}` });
+    this.#waiting += 1;
+    response.once("close", () => void (this.#waiting -= 1));
     const gone = goneWith(response);
     await this.#opening.until(() => this.#opened !== undefined, gone);
     if (this.#opened === undefined) return;
@@ -105,7 +109,7 @@ export class McpEdge {
     const episode = authorized(desk, request, response);
     if (episode === undefined) return;
     if (request.method === "POST") return this.#answer({ desk, calls, episode, gone }, request, response);
-    say(response, 405, "this server keeps no streams and no sessions: expected POST", { allow: "POST" });
+    say(response, 405, { message: "no streams and no sessions are kept here: expected POST" }, { allow: "POST" });
   }
 }
 
@@ -136,15 +140,17 @@ function authorized(desk: Desk, { headers }: IncomingMessage, response: ServerRe
   const [, token] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
   try {
     if (token !== undefined) return desk.grants?.episodeOf(token);
-    say(response, 401, "expected Authorization: Bearer with the token of a grant", { "www-authenticate": "Bearer" });
+    const message = "expected Authorization: Bearer with the token of a grant";
+    say(response, 401, { message }, { "www-authenticate": "Bearer" });
   } catch (error) {
     if (!HoldpointError.is(error, "unauthorized")) throw error;
-    say(response, 401, error.message, { "www-authenticate": 'Bearer error="invalid_token"' });
+    const { message } = error;
+    say(response, 401, { message }, { "www-authenticate": 'Bearer error="invalid_token"' });
   }
   return undefined;
 }
 
-function say(response: ServerResponse, status: number, message: string, headers: Record<string, string> = {}): void {
+function say(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
   response.writeHead(status, { "content-type": "application/json", ...headers });
-  response.end(`${JSON.stringify({ message })}\n`);
+  response.end(`${JSON.stringify(body)}\n`);
 }
