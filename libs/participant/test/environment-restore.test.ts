@@ -232,6 +232,36 @@ test("[A12] a later attempt is refused while a continuation waits to be dispatch
   expect(await goneOn(room)).toEqual([...seeds, ...rest]);
 });
 
+test("a continuation that is dispatched with another task is refused, and waits on", async () => {
+  const room = await restoredAt("invoke_agent", { resources: lent });
+  const refused = await room.dispatch("r1", { attempt: 1, task: "something else" });
+  expect(refused).toMatchObject({ ok: false, problem: { code: "session_conflict" } });
+  expect(await goneOn(room)).toEqual([...seeds, ...rest]);
+});
+
+test("while run computes between two steps a checkpoint is ready at once, and the next step waits for its end", async () => {
+  const { promise: computed, resolve: compute } = Promise.withResolvers<undefined>();
+  const room = roomOf(async (episode) => {
+    await episode.seed();
+    await computed;
+    await episode.invokeAgent();
+    await episode.closeAgent();
+    return { reward: (await episode.verify()).reward };
+  });
+  await room.servants();
+  await room.enter();
+  await room.dispatch("r1");
+  while (!stagesIn(await room.said()).includes("invoke_agent")) await room.turns(1);
+  expect(await room.obeyed("prepare", "c1")).toMatchObject({ blockerCount: 0, continued: [r1] });
+  compute(undefined);
+  await room.until("session.parked");
+  expect((await room.capture("c1", [r1])).answer).toMatchObject({ sessions: 1 });
+  await room.turns();
+  expect(room.asked).not.toContain("agent activate r1/0");
+  await room.resume("c1");
+  expect(await room.ending()).toMatchObject({ status: "finished", reward: 1 });
+});
+
 test("[A15] a seed that fails fails its episode, and later checkpoints hold the others", async () => {
   const room = new Room();
   room.replies = { ...room.replies, activate: undefined };

@@ -192,4 +192,17 @@ describe("cleanup", () => {
     expect(await played(room)).toMatchObject({ status: "finished", reward: 1 });
     expect(room.lines.join()).toContain("the disk is full");
   });
+
+  test("that a server does not answer holds up no retire: whoever retires frees what there is", async () => {
+    const room = new Room();
+    room.replies["resources close"] = undefined;
+    await room.servants();
+    const environment = await room.enter();
+    await room.dispatch("r1");
+    await room.untilAsked("resources close r1/0");
+    const rollouts = [{ rollout: "r1", attempt: 0 }];
+    await room.decide({ type: "rollouts.marked", data: { command: 1, rollouts } });
+    expect(await room.obeyed("retire", null, { rollouts })).not.toHaveProperty("problem");
+    expect(environment.sessions.all()).toEqual([]);
+  });
 });

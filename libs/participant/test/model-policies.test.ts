@@ -75,6 +75,25 @@ describe("a policy", () => {
     expect(room.lines.join()).toContain(why);
   });
 
+  test("that counts tokens in fractions leaves no row: the log could not be read again", async () => {
+    const { url } = await room.serve(onlyPolicy(() => ({ message: fine, tokens: { prompt: 0.5, completion: 1 } })));
+    expect(await ask(url)).toMatchObject({ status: 500 });
+    expect((await room.calls()).map(({ type }) => type)).toEqual(["call.started"]);
+    expect(room.lines.join()).toContain("policy only counts tokens that are no whole numbers");
+  });
+
+  test("without a version that can be written down is not asked", async () => {
+    const policies = onlyPolicy(() => ({ message: fine }));
+    const find = async (name: string, signal: AbortSignal) => ({
+      ...(await policies.find(name, signal)),
+      version: 1.5,
+    });
+    const { url } = await room.serve({ ...policies, find });
+    expect(await ask(url)).toMatchObject({ status: 500 });
+    expect(await room.calls()).toEqual([]);
+    expect(room.lines.join()).toContain("policy only was found without a version");
+  });
+
   test("is told when the attempt was retired, and its call leaves no row", async () => {
     const { promise: begun, resolve: begin } = Promise.withResolvers<undefined>();
     const policies = onlyPolicy((_, { signal }) => {

@@ -6,7 +6,7 @@ import { callSeed } from "./call-seed.ts";
 import type { PolicyCall } from "./chat-request.ts";
 import type { Policies } from "./define-model.ts";
 import type { Model } from "./model.ts";
-import { replied } from "./replied.ts";
+import { policyOf, replied } from "./replied.ts";
 
 interface Job {
   readonly episode: Episode;
@@ -83,7 +83,7 @@ export class Jobs {
     const { signal } = job.controller;
     const { request: asked } = call;
     const { episode, turn, digest: request } = job;
-    const policy = await this.#policies.find(asked.model, signal);
+    const policy = await policyOf(this.#policies, asked.model, signal);
     const policyVersion = policy.version;
     const started: LedgerEvent = { type: "call.started", data: { ...episode, turn, request, policyVersion } };
     await this.#model.record(...this.#receivedBefore(call), started);

@@ -5,12 +5,12 @@ import { readRequest } from "./chat-request.ts";
 import { completion, type HttpAnswer } from "./chat-response.ts";
 import type { Policies } from "./define-model.ts";
 import type { HttpCall } from "./http-server.ts";
-import { replied } from "./replied.ts";
+import { policyOf, replied } from "./replied.ts";
 
 /** Asks the policy that the request names. Without a seed each call has one of its own. */
 export async function judgeCall(policies: Policies, { body, signal }: HttpCall): Promise<HttpAnswer> {
   const request = readRequest(body);
-  const policy = await policies.find(request.model, signal);
+  const policy = await policyOf(policies, request.model, signal);
   const id = randomBytes(8).toString("hex");
   const seed = callSeed({ rollout: id, turn: 0 }, request.seed);
   const { staged: _, ...reply } = await replied(policy, request, { seed, signal });
