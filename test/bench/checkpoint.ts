@@ -7,10 +7,11 @@
  */
 import { Controller } from "@holdpoint/client";
 import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { ControlEvent, controlSubject, filters } from "@holdpoint/schemas";
+import { ControlEvent, controlSubject } from "@holdpoint/schemas";
 import { median, show, table } from "./figures.ts";
+import { lastUnparked } from "./held-times.ts";
 import { inRoom, type Room, withCoordinator } from "./room.ts";
-import { enter, episodesOf, shareOf, type Standing, standingEvents } from "./standing.ts";
+import { enter, episodesOf, shareOf, type Standing } from "./standing.ts";
 
 const checkpoints = 5;
 const controlEvents = eventSchema(ControlEvent);
@@ -46,23 +47,14 @@ async function decidedAt({ run, log }: Room, from: number): Promise<ReadonlyMap<
   return times;
 }
 
-async function lastUnparked({ run, log }: Room, from: number): Promise<number> {
-  let lastMs = Number.NaN;
-  await log.read({ from, upTo: await log.lastSequence(), subjects: [filters.logsOf(run, "agent")] }, (message) => {
-    const { events } = decodeEvents(message, standingEvents);
-    if (events.some(({ event }) => event.type === "session.unparked")) lastMs = message.timeMs;
-  });
-  return lastMs;
-}
-
 async function enterAll(room: Room, sessions: number, spread: number): Promise<readonly Standing[]> {
   const all = episodesOf(sessions);
   const shares = Array.from({ length: spread }, (_, at) => shareOf(all, at, spread));
   return Promise.all([
     enter(room, "environment", all),
     enter(room, "model", all),
-    ...shares.map((share, at) => enter(room, "agent", share, `a${at}`)),
-    ...shares.map((share, at) => enter(room, "resources", share, `b${at}`)),
+    ...shares.map((share, at) => enter(room, "agent", share, { instance: `a${at}` })),
+    ...shares.map((share, at) => enter(room, "resources", share, { instance: `b${at}` })),
   ]);
 }
 

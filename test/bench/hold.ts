@@ -4,40 +4,18 @@
  * agent's park and go on one by one. The coordinator and the broker are processes of their own.
  */
 import { Controller } from "@holdpoint/client";
-import { decodeEvents } from "@holdpoint/eventsourcing";
-import { filters, roles } from "@holdpoint/schemas";
+import { roles } from "@holdpoint/schemas";
 import { figuresOf, show, table } from "./figures.ts";
+import { type HeldTimes, timesOf } from "./held-times.ts";
 import { inRoom, type Room, withCoordinator } from "./room.ts";
-import { enter, episodesOf, standingEvents } from "./standing.ts";
+import { enter, episodesOf } from "./standing.ts";
 
 const checkpoints = 7;
 
-interface Times {
-  readonly holdMs: number;
-  readonly restorableMs: number;
-}
-
 /** Takes one checkpoint, and reads from the log when it began, when all went on, and when it was restorable. */
-async function checkpoint(room: Room, checkpointId: string): Promise<Times> {
+async function checkpoint(room: Room, checkpointId: string): Promise<HeldTimes> {
   const controller = new Controller(room);
-  const outcome = await controller.command({ operation: "checkpoint", checkpointId, timeoutMs: 30_000 });
-  if (!outcome.ok) throw new Error(`a checkpoint failed: ${JSON.stringify(outcome.problem)}`);
-  const asked = await room.log.get(outcome.command);
-  const { restorableAtMs = Number.NaN } = outcome.result;
-  return {
-    holdMs: (await lastUnparked(room, outcome.command)) - asked.timeMs,
-    restorableMs: restorableAtMs - asked.timeMs,
-  };
-}
-
-async function lastUnparked({ run, log }: Room, from: number): Promise<number> {
-  let lastMs = Number.NaN;
-  const upTo = await log.lastSequence();
-  await log.read({ from, upTo, subjects: [filters.logsOf(run, "agent")] }, (message) => {
-    const { events } = decodeEvents(message, standingEvents);
-    if (events.some(({ event }) => event.type === "session.unparked")) lastMs = message.timeMs;
-  });
-  return lastMs;
+  return timesOf(room, await controller.command({ operation: "checkpoint", checkpointId, timeoutMs: 30_000 }));
 }
 
 async function held(count: number): Promise<string[]> {
@@ -45,7 +23,7 @@ async function held(count: number): Promise<string[]> {
     withCoordinator(room, async () => {
       const episodes = episodesOf(count);
       const participants = await Promise.all(roles.map((role) => enter(room, role, episodes)));
-      const taken: Times[] = [];
+      const taken: HeldTimes[] = [];
       for (let at = 0; at < checkpoints; at++) taken.push(await checkpoint(room, `c${at}`));
       await Promise.all(participants.map((participant) => participant.stop()));
       return taken;

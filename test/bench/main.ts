@@ -1,15 +1,23 @@
-/** `npm run bench [append|replay|hold|checkpoint|takeover …]`: measures, prints Markdown tables, and judges nothing. */
+/** `npm run bench [append|replay|hold|seeding|steps|turns|memory|checkpoint|takeover …]`: measures, prints Markdown tables, and judges nothing. */
 import { cpus } from "node:os";
 import { measureAppend } from "./append.ts";
 import { measureCheckpoint } from "./checkpoint.ts";
 import { measureHold } from "./hold.ts";
+import { measureMemory } from "./memory.ts";
 import { measureReplay } from "./replay.ts";
+import { measureSeeding } from "./seeding.ts";
+import { measureSteps } from "./steps.ts";
 import { measureTakeover } from "./takeover.ts";
+import { measureTurns } from "./turns.ts";
 
 const measurements: Readonly<Record<string, () => Promise<string>>> = {
   append: measureAppend,
   replay: measureReplay,
   hold: measureHold,
+  seeding: measureSeeding,
+  steps: measureSteps,
+  turns: measureTurns,
+  memory: measureMemory,
   checkpoint: measureCheckpoint,
   takeover: measureTakeover,
 };

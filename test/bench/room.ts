@@ -1,5 +1,5 @@
 /** A broker of its own for one measurement, with sync always, and what is needed to append to it. */
-import { brokerEnvironment, type RunningBroker, startBroker } from "@holdpoint/broker";
+import { brokerEnvironment, type BrokerUser, type RunningBroker, startBroker } from "@holdpoint/broker";
 import type { EventLog } from "@holdpoint/eventsourcing";
 import { type Connection, connectTo, ensureStream, openLog } from "@holdpoint/jetstream";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -14,6 +14,8 @@ export interface Room {
   readonly url: string;
   readonly user: string;
   readonly password: string;
+  /** A connection as that user, which may ask and answer what the user may. */
+  readonly connectAs: (user: BrokerUser) => Promise<Connection>;
 }
 
 /** Runs `measure` against a fresh broker, which is gone after it. */
@@ -25,8 +27,14 @@ export async function inRoom<T>(measure: (room: Room) => Promise<T>): Promise<T>
     const run = "bench";
     await ensureStream(connection, run);
     const log = openLog(connection, run);
-    const result = await measure({ run, broker, connection, log, url: broker.url, user, password });
-    await connection.close();
+    const connections = [connection];
+    const connectAs = async (name: BrokerUser) => {
+      const made = await connectTo({ url: broker.url, name: `bench ${name}`, ...broker.credentialsOf(name) });
+      connections.push(made);
+      return made;
+    };
+    const result = await measure({ run, broker, connection, log, url: broker.url, user, password, connectAs });
+    await Promise.all(connections.map((each) => each.close()));
     return result;
   } finally {
     await broker.stop();

@@ -1,7 +1,7 @@
 /** Participants whose sessions stand at boundaries: all that a checkpoint costs is its own work. */
-import { type EventLog, eventSchema } from "@holdpoint/eventsourcing";
+import { eventSchema } from "@holdpoint/eventsourcing";
 import { openBlobs } from "@holdpoint/jetstream";
-import { Participant, sha256 } from "@holdpoint/participant";
+import { Participant, type Service, sha256 } from "@holdpoint/participant";
 import { type AgentEvent, type Episode, logEvents, type ParticipantEvent, type Role } from "@holdpoint/schemas";
 import type { SessionKind } from "@holdpoint/session";
 import type { Room } from "./room.ts";
@@ -29,7 +29,8 @@ export function shareOf(episodes: readonly Episode[], at: number, of: number): r
   return episodes.filter((_, index) => index % of === at);
 }
 
-function open({ run, connection, log }: Room & { log: EventLog }, role: Role, instance: string): Promise<Standing> {
+async function open(room: Room, role: Role, instance: string): Promise<Standing> {
+  const { run, connection, log } = room;
   return Participant.open<number, AgentEvent>(
     {
       run,
@@ -38,7 +39,7 @@ function open({ run, connection, log }: Room & { log: EventLog }, role: Role, in
       incarnation: `bench-${role}-${instance}`,
       log,
       blobs: openBlobs(connection, run, sha256),
-      messenger: connection,
+      messenger: await room.connectAs(role),
       clock: () => Date.now(),
       fenced: () => {},
       trouble: (what, error) => process.stderr.write(`${what} ${String(error)}\n`),
@@ -52,7 +53,10 @@ export async function enter(
   room: Room,
   role: Role,
   episodes: readonly Episode[],
-  instance = "main",
+  {
+    instance = "main",
+    methods = {},
+  }: { readonly instance?: string; readonly methods?: Service<number, AgentEvent>["methods"] } = {},
 ): Promise<Standing> {
   const participant = await open(room, role, instance);
   const opened = episodes.map((episode): AgentEvent => ({
@@ -63,6 +67,6 @@ export async function enter(
   const park = () => {
     if (role === "agent") for (const episode of episodes) void participant.boundary(episode);
   };
-  await participant.serve({ methods: {}, hooks: { closed: park } });
+  await participant.serve({ methods, hooks: { closed: park } });
   return participant;
 }
