@@ -15,12 +15,12 @@ const requirements = join(root, "test/python/requirements.txt");
  *
  * @returns a sentence where there is no Python here, or they cannot be fetched
  */
-export async function pythonEnvironment(): Promise<{ readonly PYTHONPATH: string } | string> {
+export async function pythonEnvironment(): Promise<Readonly<Record<string, string>> | string> {
   const name = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 16);
   const folder = join(root, ".cache", `python-${name}`);
   try {
     if (!existsSync(folder)) await install(folder);
-    return { PYTHONPATH: folder };
+    return { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: "1" };
   } catch (error) {
     return `no Python participant here: ${error instanceof Error ? error.message : String(error)}`;
   }
