@@ -92,6 +92,7 @@ export class Activation {
     const { agent, name, perform } = this.#options;
     const context = await this.#begin(policyVersion);
     const given = await perform(context);
+    this.#signal.throwIfAborted();
     context.work.end();
     if (typeof given !== "string") {
       const found = given === null ? "null" : typeof given;
