@@ -11,6 +11,8 @@ export interface ActivationOptions {
   readonly agent: AgentParticipant;
   /** The definition's, for messages. */
   readonly name: string;
+  /** Its steps are not taken here: none can be under way. */
+  readonly isOpaque: boolean;
   /** The instance of the resources server whose tools are called. */
   readonly resources: string;
   readonly slots: Slots;
@@ -107,13 +109,13 @@ export class Activation {
 
   /** What the log says of it is known here before anything new is said. */
   async #begin(asked: number): Promise<ActivationContext> {
-    const { agent, name, resources, slots, access } = this.#options;
+    const { agent, name, isOpaque, resources, slots, access } = this.#options;
     const { episode } = this;
     const { state, status } = this.#session;
     // The same over every replay: it is part of what the model is asked.
     const policyVersion = state.policyVersion ?? asked;
     const wasAtWork = state.started && (status.work === "running" || state.awaited !== null);
-    const isInDoubt = wasAtWork && !status.restart;
+    const isInDoubt = wasAtWork && !status.restart && !isOpaque;
     if (!state.started) await agent.record({ type: "activation.started", data: { ...episode, policyVersion } });
     if (state.granted && access.of(episode) === undefined) await access.renew(episode, this.#over);
     const work = new Work({ agent, episode, name, resources, slots, signal: this.#over, from: state, isInDoubt });

@@ -63,10 +63,11 @@ async function launchHarness({ name, launch }: HarnessHooks, context: Activation
   return harness;
 }
 
-/** It may stand since the process before this one had it stand. */
+/** It may stand since the process before this one had it stand: it does where its session is parked. */
 async function goOn(harness: Harness, context: ActivationContext): Promise<void> {
-  if (context.park.isRaised) return;
-  await stand(harness, context);
+  const { agent, episode, park } = context;
+  if (park.isRaised) return;
+  if (agent.sessions.get(episode)?.status.work === "parked") await stand(harness, context);
   await harness.continue();
 }
 

@@ -91,6 +91,7 @@ export class AgentServer {
       {
         agent: this.#agent,
         name: this.#definition.name,
+        isOpaque: this.#definition.isOpaque,
         resources: this.#resources,
         slots: this.#slots,
         access: this.#access,
