@@ -49,8 +49,14 @@ describe("a restored session", () => {
     const fresh = await mcpClient(await room.granted(next));
     expect(await mcpTool(fresh, "add", { by: 1 })).toBe("3");
     await expect(mcpTool(old, "add", { by: 1 })).rejects.toMatchObject({ code: 401 });
-    await Promise.all([old.close(), fresh.close()]);
     await served.stop();
+    const port = Number(new URL(access.mcpUrl ?? "").port);
+    const later = await room.serve(counterWith({ grants: { ttlMs } }), { mcp: { port } });
+    // The client may still try a connection to the process before.
+    await vi.waitFor(() => expect(mcpTool(old, "add", { by: 1 })).rejects.toMatchObject({ code: 401 }), patience);
+    expect(await mcpTool(fresh, "add", { by: 1 })).toBe("4");
+    await Promise.all([old.close(), fresh.close()]);
+    await later.stop();
   });
 
   test("[S2] keeps no grant of the attempt before, whose token is refused as soon as it is marked as retired", async () => {
@@ -115,8 +121,10 @@ describe("a restore", () => {
     const cut = await room.checkpoint("c1", all);
     await room.retire(...all);
     external.failing.install = "b";
-    expect(await room.restore("r1", "c1", cut, all)).toMatchObject({ problem: { code: "unavailable" } });
+    const { answer, end } = await room.beginRestore("r1", "c1", cut, all);
+    expect(answer).toMatchObject({ problem: { code: "unavailable" } });
     expect([...external.live.keys()]).toEqual([]);
+    await end();
     expect(await room.events("session.restored")).toEqual([]);
     delete external.failing.install;
     expect(await room.restore("r2", "c1", cut, all)).not.toHaveProperty("problem");
@@ -130,17 +138,11 @@ describe("a restore", () => {
     await room.seed(episode);
     const cut = await room.checkpoint("c1", [episode]);
     await room.retire(episode);
-    const order = {
-      source: "c1",
-      cut: { [room.log.stream]: cut },
-      assignments: [{ rollout: "r", from: 0, to: 1 }],
-    };
-    await room.control({ type: "restore.started", data: { command: 90, checkpointId: "r1", ...order } });
-    expect(await room.asked("restore", { checkpointId: "r1", ...order })).not.toHaveProperty("problem");
+    const { answer, end } = await room.beginRestore("r1", "c1", cut, [episode]);
+    expect(answer).not.toHaveProperty("problem");
     expect([...external.live.keys()]).toEqual(["r/1"]);
     const problem = { code: "unavailable" as const, message: "another participant failed" };
-    await room.control({ type: "restore.failed", data: { command: 90, checkpointId: "r1", source: "c1", problem } });
-    await room.resume("r1");
+    await end(problem);
     await vi.waitFor(() => expect([...external.live.keys()]).toEqual([]), patience);
   });
 });

@@ -172,19 +172,27 @@ export class ResourcesRoom {
     return cut;
   }
 
-  /** Retires the attempts named, and restores them from `source` as the attempts after. */
+  /** Restores `origins` from `source` as the attempts after, here and everywhere. */
   async restore(restoreId: string, source: string, cut: number, origins: readonly Episode[]): Promise<Answer> {
+    const { answer, end } = await this.beginRestore(restoreId, source, cut, origins);
+    await end();
+    return answer;
+  }
+
+  /** A restore up to the server's answer. @returns it, and what ends the restore: `problem` is another participant's */
+  async beginRestore(restoreId: string, source: string, cut: number, origins: readonly Episode[]) {
     const assignments = origins.map(({ rollout, attempt }) => ({ rollout, from: attempt, to: attempt + 1 }));
     const order = { source, cut: { [this.log.stream]: cut }, assignments };
     const data = { command: this.#command + 1, checkpointId: restoreId };
     await this.control({ type: "restore.started", data: { ...data, ...order } });
     const answer = await this.asked("restore", { checkpointId: restoreId, ...order });
-    const { problem } = answer;
-    if (problem === undefined) {
-      await this.control({ type: "restore.installed", data: { ...data, source, receipt: [] } });
-    } else await this.control({ type: "restore.failed", data: { ...data, source, problem } });
-    await this.resume(restoreId);
-    return answer;
+    const end = async (problem = answer.problem): Promise<void> => {
+      if (problem === undefined) {
+        await this.control({ type: "restore.installed", data: { ...data, source, receipt: [] } });
+      } else await this.control({ type: "restore.failed", data: { ...data, source, problem } });
+      await this.resume(restoreId);
+    };
+    return { answer, end };
   }
 
   async mark(...rollouts: Episode[]): Promise<void> {

@@ -86,7 +86,6 @@ export class Seeding {
     try {
       const state = await resources.open(value);
       await resources.external?.open({ ...episode, sessionId }, signal);
-      signal.throwIfAborted();
       return state;
     } catch (error) {
       await this.#free(order);

@@ -27,8 +27,7 @@ interface Court {
 async function judged(desk: Desk, { episode, output }: Court, signal: AbortSignal): Promise<Given> {
   const { participant, resources, newId } = desk;
   const session = sessionIn(desk, episode);
-  const { state, seed, verdict } = session.state;
-  if (verdict !== null) return { content: verdict, isError: false };
+  const { state, seed } = session.state;
   const found = await resources.verify({
     state,
     seed: JSON.parse(await participant.contents.read(seed)),
