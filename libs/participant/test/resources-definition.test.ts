@@ -72,7 +72,7 @@ describe("[S13] a definition is refused at once, by its name and the hook's, whe
   });
 
   test("its mode, once asked for, is one that its hooks have no use for", async () => {
-    const resources = counterWith({ mode: () => "stateless", external: new Shelf() });
+    const resources = counterWith({ mode: () => "stateless" });
     await expect(resources.mode()).rejects.toThrow(
       /the mode of counter is "stateless"; expected exported or restart_only/,
     );

@@ -116,6 +116,23 @@ describe("over MCP", () => {
     await serving.stop();
   });
 
+  test("a call that runs when the server is told to stop is answered; one that is held is told to come back", async () => {
+    const door = new Door();
+    const { client, serving, access, room, base } = await served({ adding: () => door.pass() });
+    const running = mcpTool(client, "add", { by: 2 });
+    await door.reached;
+    await room.asked("prepare", { checkpointId: "c1", remainingMs: 0 }); // it stays closed
+    const other = await mcpClient(access);
+    const held = mcpTool(other, "add", { by: 5 }).catch((error: unknown) => error);
+    await waiting(base, 2);
+    const stopped = serving.stop();
+    expect(await held).toMatchObject({ data: { code: "unavailable", retry: true } });
+    door.open();
+    expect(await running).toBe("2");
+    await stopped;
+    await Promise.all([client.close(), other.close()]);
+  });
+
   test("a call runs to its end, and counts, though its client has gone; one that had not begun does not", async () => {
     const door = new Door();
     const { client, serving, room, access, base } = await served({ adding: () => door.pass() });

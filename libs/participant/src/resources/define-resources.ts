@@ -119,9 +119,9 @@ export function defineResources<State extends Json, Seed, Inputs>(
   definition: ResourcesDefinition<State, Seed, Inputs>,
 ): Resources {
   checkDefinition("defineResources", DefinitionShape, definition);
-  const { name, mode = "restart_only", verify, grants, external, lends = false } = definition;
+  const { name, mode = "restart_only", state, verify, grants, external, lends = false } = definition;
   const read = readerOf(definition);
-  const modes = external === undefined ? modesOf.any : modesOf.external;
+  const modes = external === undefined && state === undefined ? modesOf.nothing : modesOf.state;
   return {
     name,
     mode: () => chosenMode(name, mode, modes),
@@ -139,9 +139,10 @@ export function defineResources<State extends Json, Seed, Inputs>(
   };
 }
 
+/** By what a session holds. */
 const modesOf = {
-  any: ["exported", "stateless", "restart_only"],
-  external: ["exported", "restart_only"],
+  nothing: ["exported", "stateless", "restart_only"],
+  state: ["exported", "restart_only"],
 } as const satisfies Record<string, readonly Mode[]>;
 
 /** Takes a state for what the author's functions expect, and freezes it. */

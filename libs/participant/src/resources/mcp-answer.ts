@@ -18,7 +18,7 @@ export interface McpCaller {
   readonly desk: Desk;
   readonly calls: ToolCalls;
   readonly episode: Episode;
-  /** Aborted when the client has gone. */
+  /** Aborted when the client has gone, or the server stops: what has not begun by then never does. */
   readonly gone: AbortSignal;
 }
 
@@ -66,9 +66,10 @@ async function admitted(caller: McpCaller, { name, arguments: input, _meta }: Ca
   }
   const key = keyOf(_meta?.[callNameMeta]);
   const entrance = { ...heldBy(participant)(toolBlocks), signal: gone };
-  const given = await participant.admission.enter(episode, entrance, () =>
-    calls.mcp(episode, { name, arguments: argumentsText(input) }, { signal: gone, ...(key !== undefined && { key }) }),
-  );
+  const given = await participant.admission.enter(episode, entrance, () => {
+    const asked = { name, arguments: argumentsText(input) };
+    return calls.mcp(episode, asked, { signal: gone, ...(key !== undefined && { key }) });
+  });
   const text = await participant.contents.read(given.content);
   return { content: [{ type: "text" as const, text }], ...(given.isError && { isError: true }) };
 }

@@ -41,6 +41,8 @@ export class McpEdge {
   #opened: Opened | undefined;
   /** MCP requests whose clients still wait. */
   #waiting = 0;
+  readonly #answered = new Latch();
+  readonly #stopping = new AbortController();
 
   private constructor(server: Server, participant: ResourcesParticipant, { url, answer }: Parts) {
     this.url = url;
@@ -77,11 +79,16 @@ export class McpEdge {
     this.#opening.changed();
   }
 
-  /** Cuts off whoever is still connected. */
+  /**
+   * Takes no more, and returns once all that came is answered: calls that run with their result, those that have not begun with
+   * `unavailable`. A client that was merely cut off would wait for as long as it waits for anything.
+   */
   async stop(): Promise<void> {
     const closed = new Promise((resolve) => {
       this.#server.close(resolve);
     });
+    this.#stopping.abort(new HoldpointError("unavailable", "this server stops: ask again"));
+    await this.#answered.until(() => this.#waiting === 0);
     this.#server.closeAllConnections();
     await closed;
   }
@@ -101,8 +108,11 @@ export class McpEdge {
     if (path === healthPath) return say(response, 200, { status: "serving", waiting: this.#waiting });
     if (path !== mcpPath) return say(response, 404, { message: `expected ${mcpPath} or ${healthPath}` });
     this.#waiting += 1;
-    response.once("close", () => void (this.#waiting -= 1));
-    const gone = goneWith(response);
+    response.once("close", () => {
+      this.#waiting -= 1;
+      this.#answered.changed();
+    });
+    const gone = AbortSignal.any([goneWith(response), this.#stopping.signal]);
     await this.#opening.until(() => this.#opened !== undefined, gone);
     if (this.#opened === undefined) return;
     const { desk, calls } = this.#opened;
