@@ -82,6 +82,7 @@ describe("the park signal", () => {
     const session = await begin(r1);
     await room.ask("prepare");
     await turns();
+    expect(session.parkRequested).toBe(true);
     await room.decide({ type: "checkpoint.resumed", data: { command: 2, checkpointId: "c1", reason: "lease" } });
     await room.obeyed("resume", { command: 2 });
     await room.decide({ type: "resume.ended", data: { command: 2, checkpointId: "c1" } });

@@ -1,10 +1,10 @@
 /** The seeds of an agent's sessions: what is taken, what is bound anew, and what is written nowhere. */
 import { type AgentInput, type AgentSession, defineAgent, type ReboundSession } from "@holdpoint/participant";
-import type { Access } from "@holdpoint/schemas";
+import { type Access, logSubject } from "@holdpoint/schemas";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
 import { AgentRoom, until } from "./agent-room.ts";
-import { episodeOf, turns } from "./room.ts";
+import { episodeOf, turns, writer } from "./room.ts";
 
 const r1 = episodeOf("r1");
 const Seed = z.object({ task: z.string() });
@@ -106,7 +106,11 @@ describe("access", () => {
     await room.agent(seeded({ activate: async ({ access: given }) => `access ${given === undefined ? "no" : "yes"}` }));
     await room.seed(r1, { task: "a" }, access);
     expect(await room.activate(r1)).toMatchObject({ data: { output: { text: "access yes" } } });
-    expect(JSON.stringify(await room.said())).not.toMatch(/very-secret|mcp/);
+    const written: string[] = [];
+    const everything = { from: 1, upTo: await room.log.lastSequence(), subjects: [logSubject("room", writer)] };
+    await room.log.read(everything, ({ body }) => void written.push(new TextDecoder().decode(body)));
+    expect(written.join("\n")).toMatch(/session.seeded/);
+    expect(written.join("\n")).not.toMatch(/very-secret|mcp/);
   });
 
   test("is asked for anew by a process that has lost it, before the activation goes on", async () => {

@@ -3,7 +3,6 @@ import { type AgentSession, defineAgent, messageText, type Slot } from "@holdpoi
 import type { Episode } from "@holdpoint/schemas";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
-import { Slots } from "../src/agent/slots.ts";
 import { AgentRoom, ask, until } from "./agent-room.ts";
 import { episodeOf, turns } from "./room.ts";
 
@@ -148,6 +147,29 @@ describe("a slot goes back", () => {
     expect(served).toEqual(["r1", "r3"]);
   });
 
+  test("where its session is closed while it waits in the line, though its author goes on with something else", async () => {
+    const definition = defineAgent({
+      name: "stubborn",
+      mode: "exported",
+      seed: z.unknown(),
+      slots: 1,
+      activate: async (session) => {
+        const slot = await session.slot().catch(() => undefined);
+        served.push(`${session.episode.rollout} ${slot === undefined ? "has none" : "has one"}`);
+        await workOf(session.episode.rollout).promise;
+        return "done";
+      },
+    });
+    await room.agent(definition);
+    await begin(r1, r2, r3);
+    const closing = room.call(r2, "close");
+    await until(() => served.includes("r2 has none"));
+    workOf("r1").resolve();
+    await until(() => served.includes("r3 has one"));
+    workOf("r2").resolve();
+    expect(await closing).toMatchObject({ ok: true });
+  });
+
   test.each([
     ["throws", () => Promise.reject(new Error("no"))],
     ["forgets it", async () => "done"],
@@ -274,39 +296,6 @@ describe("in the process that comes after", () => {
     room.model.holds = () => false;
     await room.letGo("c1", 1);
     await until(() => agent.sessions.all().every(({ state }) => state.output !== null));
-  });
-});
-
-describe("the line", () => {
-  test("gives a slot back once, however often that is said", () => {
-    const slots = new Slots(1);
-    const ticket = slots.join({ first: false });
-    ticket.giveBack();
-    ticket.giveBack();
-    expect(slots.free).toBe(1);
-  });
-
-  test("is passed by who had a slot before, who may have it beyond the limit; then nobody else gets one before that is made up for", () => {
-    const slots = new Slots(1);
-    const [held, queued] = [slots.join({ first: false }), slots.join({ first: false })];
-    const before = slots.join({ first: true });
-    before.grant();
-    expect([before.isHeld, queued.isHeld, slots.free]).toEqual([true, false, -1]);
-    held.giveBack();
-    expect(queued.isHeld).toBe(false);
-    before.giveBack();
-    expect([queued.isHeld, slots.free]).toEqual([true, 0]);
-    queued.giveBack();
-    expect(slots.free).toBe(1);
-  });
-
-  test("is left by whoever gives up, and is as before", () => {
-    const slots = new Slots(1);
-    const held = slots.join({ first: false });
-    slots.join({ first: false }).giveBack();
-    slots.join({ first: true }).giveBack();
-    held.giveBack();
-    expect(slots.free).toBe(1);
   });
 });
 

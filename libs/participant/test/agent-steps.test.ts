@@ -212,10 +212,9 @@ describe("at a prepare", () => {
     void room.run(r1);
     await until(() => room.model.asked.length === 1);
     await before.stop();
+    const asked = await room.ask("prepare");
     await room.agent(writing);
     await until(() => room.model.asked.length === 2);
-    const asked = await room.ask("prepare");
-    await turns();
     expect(await room.typesOf(r1)).not.toContain("session.parked");
     room.model.close();
     expect(await room.answerTo(asked)).toMatchObject({ blockerCount: 0, continued: [r1] });

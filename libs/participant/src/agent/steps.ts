@@ -7,7 +7,7 @@
 import type { Content, Digest } from "@holdpoint/schemas";
 
 /** A model call and its response. */
-export interface CallStep {
+interface CallStep {
   readonly kind: "call";
   readonly turn: number;
   /** null: the log does not say. */
