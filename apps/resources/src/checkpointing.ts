@@ -8,12 +8,12 @@
  *    needs; what no held session names is free.
  */
 import { HoldpointError } from "@holdpoint/errors";
-import type { RoleHooks } from "@holdpoint/participant";
+import { pendingSessions, type RoleHooks } from "@holdpoint/participant";
 import { mapBounded, type SnapshotReference } from "@holdpoint/sandbox";
 import type { Episode, ResourcesEvent } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import type { RepairSession } from "./repair-session.ts";
-import { newId, pendingSessions, referencedNow, type Workshop } from "./workshop.ts";
+import { newId, referencedNow, type Workshop } from "./workshop.ts";
 
 type Hooks = RoleHooks<RepairSession, ResourcesEvent>;
 
@@ -28,7 +28,7 @@ export class Checkpointing {
   /** Knows also what the process before this one forked for a restore that is under way. */
   constructor(workshop: Workshop) {
     this.#workshop = workshop;
-    for (const { rollout, attempt, state } of pendingSessions(workshop)) {
+    for (const { rollout, attempt, state } of pendingSessions(workshop.participant)) {
       if (state.sandbox !== null) this.#forks.set(state.sandbox, { rollout, attempt });
     }
   }

@@ -1,16 +1,17 @@
 /** The end of sessions: closed by their environment, or retired by the control plane. What runs is stopped, then freed. */
+import { sessionOver } from "@holdpoint/participant";
 import type { Episode } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import type { Bench } from "./bench.ts";
 import { type RepairSession, snapshotsOf } from "./repair-session.ts";
-import { forgetCallSnapshots, over, type Workshop } from "./workshop.ts";
+import { forgetCallSnapshots, type Workshop } from "./workshop.ts";
 
 /** Ends a session in order. Its snapshots stay as far as a checkpoint that may be restored needs them. Again is no error. */
 export async function close(workshop: Workshop, { rollout, attempt }: Episode): Promise<void> {
   const { participant, benches, checkpointer } = workshop;
   const episode = { rollout, attempt };
   const bench = benches.of(episode);
-  await bench.stop(over(episode));
+  await bench.stop(sessionOver(episode));
   const session = participant.sessions.get(episode);
   if (session === undefined) return benches.drop(episode, bench);
   try {
@@ -27,7 +28,7 @@ export async function close(workshop: Workshop, { rollout, attempt }: Episode): 
 export async function retire(workshop: Workshop, marks: readonly Episode[]): Promise<void> {
   const { participant, benches } = workshop;
   const stopped = benches.upTo(marks);
-  await Promise.all(stopped.map(({ episode, bench }) => bench.stop(over(episode))));
+  await Promise.all(stopped.map(({ episode, bench }) => bench.stop(sessionOver(episode))));
   const highest = new Map(marks.map(({ rollout, attempt }) => [rollout, attempt]));
   for (const session of participant.sessions.all()) {
     if (session.attempt <= (highest.get(session.rollout) ?? -1)) {

@@ -1,7 +1,7 @@
 /** Putting the server together on an opened participant and a folder of its own. */
 import { type Checkpointer, openCheckpointer, type SandboxProvider, type SnapshotIndex } from "@holdpoint/sandbox";
 import type { ResourcesEvent } from "@holdpoint/schemas";
-import { Benches } from "./bench.ts";
+import { newBenches } from "./bench.ts";
 import { ExecutionLog } from "./execution-log.ts";
 import { snapshotsOf } from "./repair-session.ts";
 import { TestRunner } from "./test-runner.ts";
@@ -18,7 +18,7 @@ export async function openWorkshop(
     checkpointer: await checkpointerOf(participant, provider, stateDir),
     tests: new TestRunner(provider),
     executions: new ExecutionLog(stateDir),
-    benches: new Benches(),
+    benches: newBenches(),
   };
 }
 

@@ -7,11 +7,12 @@
  * 3. Nothing of it delays the start: appends may have to wait until an open checkpoint lets them.
  */
 import { HoldpointError } from "@holdpoint/errors";
+import { liveSessions, pendingSessions } from "@holdpoint/participant";
 import type { Blocker, ResourcesEvent } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { RepairSession } from "./repair-session.ts";
 import { markLost, rollBack } from "./rolling-back.ts";
-import { liveSessions, pendingSessions, recordAll, referencedNow, type Workshop } from "./workshop.ts";
+import { recordAll, referencedNow, type Workshop } from "./workshop.ts";
 
 interface Garbage {
   readonly sandboxes: readonly string[];
@@ -36,7 +37,7 @@ export class Recovery {
     const { provider, participant } = this.#workshop;
     const present = await provider.list();
     const garbage = await this.#garbage(present);
-    for (const session of liveSessions(this.#workshop)) {
+    for (const session of liveSessions(this.#workshop.participant)) {
       if (isUnsound(session.state, new Set(present))) this.#mend(session);
     }
     this.#sweep(garbage).catch((error: unknown) => participant.options.trouble("what was left is still there", error));
@@ -44,7 +45,7 @@ export class Recovery {
 
   async #garbage(present: readonly string[]): Promise<Garbage> {
     const { participant, checkpointer } = this.#workshop;
-    const sessions = [...liveSessions(this.#workshop), ...pendingSessions(this.#workshop)];
+    const sessions = [...liveSessions(this.#workshop.participant), ...pendingSessions(this.#workshop.participant)];
     const named = new Set(sessions.map(({ state }) => state.sandbox));
     const report = await checkpointer.collectGarbage(referencedNow(this.#workshop));
     for (const snapshot of report.missing) participant.options.trouble(`snapshot ${snapshot} is missing`);

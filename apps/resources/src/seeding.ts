@@ -1,12 +1,13 @@
 /** The seed of a session: sets up its sandbox once, and answers every repetition from what there is. */
 import { HoldpointError } from "@holdpoint/errors";
+import { canonicalJson, refuseBeside } from "@holdpoint/participant";
 import { breakSource } from "@holdpoint/repair";
 import type { Content, Episode, SeedReply, SeedRequest, SeedTerms } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import * as z from "zod";
 import { installedPackage, shippedSource } from "./installed-package.ts";
 import type { RepairSession } from "./repair-session.ts";
-import { liveSessions, newId, RepairSeed, type Workshop } from "./workshop.ts";
+import { newId, RepairSeed, type Workshop } from "./workshop.ts";
 
 /** Verify works on a copy, so that it can be done again. */
 const terms: SeedTerms = { verify: "replay", sandboxLent: true, rebinds: false, grantsBound: false };
@@ -22,14 +23,14 @@ export async function seed(workshop: Workshop, episode: Episode, request: SeedRe
   if (!parsed.success) {
     throw new HoldpointError("invalid_request", `expected a seed of { task, … }: ${z.prettifyError(parsed.error)}`);
   }
-  const content = await workshop.participant.contents.write(canonical(request.seed));
+  const content = await workshop.participant.contents.write(canonicalJson(request.seed));
   const named = { sessionId: request.sessionId, seed: content };
   const bench = workshop.benches.of(episode);
   try {
     return await bench.run(async (signal) => {
       const known = workshop.participant.sessions.get(episode);
       if (known !== undefined) return again(workshop, known, named);
-      refuseBeside(workshop, episode);
+      refuseBeside(workshop.participant, episode);
       return setUp(workshop, { ...named, episode, task: parsed.data.task }, signal);
     });
   } finally {
@@ -84,27 +85,4 @@ async function again(
     await participant.record({ type: "session.seeded", data: { rollout, attempt, sessionId, seed: seeded, sandbox } });
   }
   return { terms, restart: state.lost };
-}
-
-/** One attempt of a rollout is live at a time; a restored one that nobody has claimed is not passed over. */
-function refuseBeside(workshop: Workshop, { rollout, attempt }: Episode): void {
-  const other = liveSessions(workshop).find((session) => session.rollout === rollout);
-  if (other === undefined) return;
-  if (other.attempt > attempt) {
-    throw new HoldpointError("stale_attempt", `${rollout} is already at attempt ${other.attempt}`);
-  }
-  throw new HoldpointError(
-    "session_conflict",
-    `attempt ${other.attempt} of ${rollout} is live: seed that attempt, or retire it first`,
-    { details: { rollout, attempt: other.attempt } },
-  );
-}
-
-/** JSON whose text does not depend on the order in which its fields were written. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).toSorted(([one], [other]) => (one < other ? -1 : 1)))
-      : inner,
-  );
 }

@@ -1,11 +1,9 @@
 /** What the parts of the server share, and what they all have to know of a session. */
-import { isRefused } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
-import type { Participant } from "@holdpoint/participant";
+import { type Participant, sessionOver } from "@holdpoint/participant";
 import { Task } from "@holdpoint/repair";
 import type { Checkpointer, IsReferenced, SandboxProvider } from "@holdpoint/sandbox";
 import type { Episode, ResourcesEvent } from "@holdpoint/schemas";
-import type { Session } from "@holdpoint/session";
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
 import type { Benches } from "./bench.ts";
@@ -40,7 +38,7 @@ export function sessionIn(
   episode: Episode,
 ): { readonly state: RepairSession; readonly sandbox: string } {
   const session = participant.sessions.get(episode);
-  if (session === undefined) throw over(episode);
+  if (session === undefined) throw sessionOver(episode);
   const { sandbox, lost } = session.state;
   if (sandbox !== null && lost === null) return { state: session.state, sandbox };
   throw new HoldpointError(
@@ -50,28 +48,10 @@ export function sessionIn(
   );
 }
 
-/** Why the work of a session is called off when it ends. */
-export function over({ rollout, attempt }: Episode): HoldpointError {
-  return new HoldpointError("stale_attempt", `the session of ${rollout}, attempt ${attempt}, is over`, {
-    details: { rollout, attempt },
-  });
-}
-
 /** The package that the session repairs. */
 export async function targetOf({ participant }: Workshop, { seed }: RepairSession): Promise<InstalledPackage> {
   const { task } = RepairSeed.parse(JSON.parse(await participant.contents.read(seed)));
   return installedPackage(task.package);
-}
-
-/** The live sessions of attempts that are not refused. */
-export function liveSessions({ participant }: Workshop): readonly Session<RepairSession>[] {
-  return participant.sessions.all().filter((session) => !isRefused(participant.gate, session));
-}
-
-/** The sessions of the restore that is under way: they have their sandboxes, and count once it is installed. */
-export function pendingSessions({ participant }: Workshop): readonly Session<RepairSession>[] {
-  const { closed } = participant.gate;
-  return closed === undefined ? [] : participant.sessions.pendingOf(closed.checkpointId);
 }
 
 /**

@@ -10,7 +10,7 @@ import type { ExternalState, SessionName } from "./external-hooks.ts";
 /** A state, or a change, rests in one event, and a message of the log holds 512 KiB. */
 const maxJsonBytes = 262_144;
 
-export interface PreparedCall {
+interface PreparedCall {
   readonly state: Json;
   readonly session: SessionName;
   readonly signal: AbortSignal;
@@ -35,7 +35,7 @@ export interface CheckedTool {
   readonly prepare: (input: unknown) => (call: PreparedCall) => Promise<CheckedOutcome>;
 }
 
-export interface PreparedVerification extends PreparedCall {
+interface PreparedVerification extends PreparedCall {
   /** As `session.seeded` has it. */
   readonly seed: unknown;
   readonly output: string | undefined;

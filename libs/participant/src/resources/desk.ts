@@ -8,7 +8,7 @@ import type { Bench, Benches } from "./bench.ts";
 import type { Resources } from "./define-resources.ts";
 import type { SessionName } from "./external-hooks.ts";
 import type { GrantBook } from "./grants.ts";
-import { over } from "./live-sessions.ts";
+import { sessionOver } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
 
 export type ResourcesParticipant = Participant<ResourcesSession, ResourcesEvent>;
@@ -31,7 +31,7 @@ export interface Desk {
 /** @throws HoldpointError `stale_attempt` where the session has ended, `invalid_checkpoint_state` where it was lost */
 export function sessionIn({ participant }: Desk, episode: Episode): Session<ResourcesSession> {
   const session = participant.sessions.get(episode);
-  if (session === undefined) throw over(episode);
+  if (session === undefined) throw sessionOver(episode);
   const { lost } = session.state;
   if (lost === null) return session;
   const { rollout, attempt } = session;

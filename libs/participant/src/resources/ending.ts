@@ -3,14 +3,14 @@ import type { Episode } from "@holdpoint/schemas";
 import type { Desk } from "./desk.ts";
 import { namedSession } from "./desk.ts";
 import type { Externals } from "./externals.ts";
-import { over } from "./live-sessions.ts";
+import { sessionOver } from "./live-sessions.ts";
 
 /** Ends a session in order; what was captured of it stays. Again is no error. */
 export async function close(desk: Desk, externals: Externals, { rollout, attempt }: Episode): Promise<void> {
   const { participant, benches } = desk;
   const episode = { rollout, attempt };
   const bench = benches.of(episode);
-  await bench.stop(over(episode));
+  await bench.stop(sessionOver(episode));
   const session = participant.sessions.get(episode);
   if (session === undefined) return benches.drop(episode, bench);
   try {
@@ -25,7 +25,7 @@ export async function close(desk: Desk, externals: Externals, { rollout, attempt
 export async function retire(desk: Desk, externals: Externals, marks: readonly Episode[]): Promise<void> {
   const { participant, benches } = desk;
   const stopped = benches.upTo(marks);
-  await Promise.all(stopped.map(({ episode, bench }) => bench.stop(over(episode))));
+  await Promise.all(stopped.map(({ episode, bench }) => bench.stop(sessionOver(episode))));
   const highest = new Map(marks.map(({ rollout, attempt }) => [rollout, attempt]));
   const isMarked = ({ rollout, attempt }: Episode) => attempt <= (highest.get(rollout) ?? -1);
   const marked = participant.sessions.all().filter(isMarked);

@@ -43,14 +43,14 @@ export function refuseBeside<State, Own extends SessionEvent>(
 }
 
 /** Why the work of a session is called off when it ends. */
-export function over({ rollout, attempt }: Episode): HoldpointError {
+export function sessionOver({ rollout, attempt }: Episode): HoldpointError {
   return new HoldpointError("stale_attempt", `the session of ${rollout}, attempt ${attempt}, is over`, {
     details: { rollout, attempt },
   });
 }
 
 /** JSON whose text does not depend on the order in which its fields were written. */
-export function canonical(value: unknown): string {
+export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner)
       ? Object.fromEntries(Object.entries(inner).toSorted(([one], [other]) => (one < other ? -1 : 1)))

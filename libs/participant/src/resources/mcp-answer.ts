@@ -23,7 +23,7 @@ export interface McpCaller {
 }
 
 /** In `_meta` of a call: a name, 1 to 128 of `A-Z a-z 0-9 _ -`, under which the same call is answered again. */
-export const callNameMeta = "holdpoint/call";
+const callNameMeta = "holdpoint/call";
 
 /** The JSON-RPC code of our refusals; `data.code` has ours. */
 const refusedCode = -32050;

@@ -24,8 +24,8 @@ export interface McpAddress {
   readonly publicUrl?: string;
 }
 
-export const mcpPath = "/mcp";
-export const healthPath = "/health";
+const mcpPath = "/mcp";
+const healthPath = "/health";
 
 interface Opened {
   readonly desk: Desk;

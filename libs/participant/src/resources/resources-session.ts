@@ -35,7 +35,7 @@ export interface FinishedCall extends ToolCall {
   readonly sequence: number;
 }
 
-export interface Grant {
+interface Grant {
   /** Of its token. */
   readonly digest: Digest;
   /** Epoch milliseconds. */
@@ -66,7 +66,7 @@ export interface ResourcesSession {
 }
 
 /** A session whose client asks for ever more grants keeps the latest: the oldest ends when another one comes. */
-export const maxGrants = 16;
+const maxGrants = 16;
 
 export type Event = ResourcesEvent | ParticipantEvent;
 type Data<Type extends Event["type"]> = Extract<Event, { type: Type }>["data"];

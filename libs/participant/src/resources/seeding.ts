@@ -7,7 +7,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, Json, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import type { Desk } from "./desk.ts";
-import { canonical, refuseBeside } from "./live-sessions.ts";
+import { canonicalJson, refuseBeside } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
 
 interface Named {
@@ -43,7 +43,7 @@ export class Seeding {
   async seed({ rollout, attempt }: Episode, { sessionId, seed }: SeedRequest): Promise<SeedReply> {
     const { participant, benches, resources, grants } = this.#desk;
     const episode = { rollout, attempt };
-    const content = await participant.contents.write(canonical(seed));
+    const content = await participant.contents.write(canonicalJson(seed));
     const bench = benches.of(episode);
     try {
       const restart = await bench.run(async (signal) => {

@@ -14,7 +14,7 @@ import { sha256 } from "../hash.ts";
 import { problemOf } from "../rpc-server.ts";
 import type { CheckedOutcome, CheckedTool } from "./define-resources.ts";
 import { type Desk, type Given, markLost, namedSession, sessionIn } from "./desk.ts";
-import { canonical } from "./live-sessions.ts";
+import { canonicalJson } from "./live-sessions.ts";
 import { type CallName, type FinishedCall, finishedCall, nameOf, refusal, type ToolCall } from "./resources-session.ts";
 
 /** Why a prepare waits for a tool call, however it came. */
@@ -185,7 +185,7 @@ function orderOf({ rollout, attempt }: Episode, name: CallName, asked: Asked): O
 
 /** Of arguments that came as a value: the same for the same. */
 export function argumentsText(value: Readonly<Record<string, unknown>> | undefined): string {
-  return canonical(value ?? {});
+  return canonicalJson(value ?? {});
 }
 
 function prepared(tool: CheckedTool, input: string): ReturnType<CheckedTool["prepare"]> | HoldpointError {
