@@ -249,3 +249,24 @@ test("a boundary that cannot be given fails the capture, which says whose, and w
   await room.letGo("c1", 1);
   expect(await ended).toMatchObject({ data: { status: "ended" } });
 });
+
+test("a boundary that is never given fails the capture at its deadline", async () => {
+  const definition = defineAgent({
+    name: "endless",
+    mode: "exported",
+    seed: z.unknown(),
+    activate: async (session) => {
+      await session.boundary(() => new Promise(() => {}));
+      return messageText(await session.model(ask()));
+    },
+  });
+  room.model.holds = () => true;
+  await room.agent(definition);
+  await room.seed(r1);
+  void room.activate(r1);
+  await until(() => room.model.asked.length === 1);
+  room.model.close();
+  await room.done("prepare", {});
+  const { problem } = await room.obeyed("capture", { scope: [r1], remainingMs: 50 });
+  expect(problem).toMatchObject({ code: "deadline_exceeded" });
+});

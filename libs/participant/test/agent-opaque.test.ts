@@ -17,7 +17,12 @@ const Count = z.object({ count: z.number() });
 const endless = { to: 1e9 };
 
 let room: AgentRoom;
-let children: { readonly url: string; readonly from: number; readonly child: ChildProcess }[];
+let children: {
+  readonly url: string;
+  readonly from: number;
+  readonly token: string | undefined;
+  readonly child: ChildProcess;
+}[];
 beforeEach(async () => {
   room = await AgentRoom.open();
   children = [];
@@ -47,13 +52,13 @@ function harnessAt(url: string): Harness {
   };
 }
 
-async function launch({ seed, continuation }: HarnessSession<Seed>): Promise<Harness> {
+async function launch({ seed, continuation, access }: HarnessSession<Seed>): Promise<Harness> {
   const from = continuation === undefined ? 0 : Count.parse(continuation).count;
   const env = { COUNT_FROM: String(from), COUNT_TO: String(seed.to) };
   const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "inherit"] });
   const [printed]: unknown[] = await once(child.stdout, "data");
   const url = String(printed).trim();
-  children.push({ url, from, child });
+  children.push({ url, from, token: access?.token, child });
   return harnessAt(url);
 }
 
@@ -156,10 +161,12 @@ describe("a checkpoint", () => {
     ] as const) {
       const next = await room.restored({ id: `x${command}`, command, source: "c1", cut, from: r1, to });
       await room.letGo(`x${command}`, command);
-      await room.seed(next, endless);
+      const access = { token: `of attempt ${to}`, expiresAtMs: 1 };
+      expect(await room.seed(next, endless, access)).toMatchObject({ data: { terms: { rebinds: true } } });
       void room.activate(next);
       await until(async () => (await room.typesOf(next)).includes("harness.launched"));
       expect({ count: children.at(-1)?.from }).toEqual(jsonOf(held));
+      expect(children.at(-1)?.token).toBe(access.token);
       await expectCounting();
       await room.done("retire", { command: command + 10, checkpointId: null, rollouts: [next] });
     }

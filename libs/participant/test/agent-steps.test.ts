@@ -1,4 +1,5 @@
 /** The steps of an activation: in the log before anything is made of them, and answered from there when it runs again. */
+import { HoldpointError } from "@holdpoint/errors";
 import { type AgentSession, defineAgent, messageText, sha256 } from "@holdpoint/participant";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -23,6 +24,8 @@ const writing = agentOf(async (session) => {
   return said.join("; ");
 });
 const written = 'turn 0; look: {"at":0}; count: {}; turn 1; look: {"at":1}; count: {}; turn 2';
+
+const never = () => new Promise<never>(() => {});
 
 let room: AgentRoom;
 beforeEach(async () => {
@@ -138,6 +141,47 @@ describe("an activation", () => {
   });
 });
 
+test("an activation whose author asks for that is tried again, and its steps are answered from the log", async () => {
+  let tries = 0;
+  await room.agent(
+    agentOf(async (session) => {
+      const said = messageText(await session.model(ask()));
+      tries += 1;
+      if (tries === 1) throw new HoldpointError("unavailable", "the disk is full");
+      return said;
+    }),
+  );
+  expect(await room.run(r1)).toMatchObject({ ok: false, problem: { code: "unavailable" } });
+  expect(await room.activate(r1)).toMatchObject({ data: { output: { text: "turn 0" } } });
+  expect(room.model.asked).toHaveLength(1);
+});
+
+function content(text: string) {
+  return { digest: sha256(text), bytes: text.length, text };
+}
+
+test("[F5] a log that does not say what its tool calls were is answered from as well", async () => {
+  const before = await room.agent(agentOf(never));
+  await room.seed(r1);
+  const response = content(JSON.stringify({ role: "assistant", content: "turn 0" }));
+  await before.record(
+    { type: "activation.started", data: { ...r1, policyVersion: 3 } },
+    { type: "call.requested", data: { ...r1, turn: 0, request: sha256(JSON.stringify(ask())) } },
+    { type: "call.received", data: { ...r1, turn: 0, response } },
+    { type: "tool.returned", data: { ...r1, turn: 0, index: 0, result: content("seen") } },
+  );
+  await before.stop();
+  const agent = await room.agent(
+    agentOf(async (session) => {
+      const said = messageText(await session.model(ask()));
+      return `${said}: ${await session.tool("look", "{}")}, ${await session.tool("look", "[]")}`;
+    }),
+  );
+  await until(() => agent.sessions.get(r1)?.state.output !== null);
+  expect(agent.sessions.get(r1)?.state.output?.text).toBe("turn 0: seen, look: []");
+  expect(room.tools).toEqual(["look([]) as 0/1"]);
+});
+
 /** An agent that does `first` in its first life, and `second` in every other. */
 function changing(first: (session: AgentSession<unknown>) => Promise<string>, second: typeof first) {
   let lives = 0;
@@ -146,8 +190,6 @@ function changing(first: (session: AgentSession<unknown>) => Promise<string>, se
     return (lives === 1 ? first : second)(session);
   });
 }
-
-const never = () => new Promise<never>(() => {});
 
 describe("an activation that runs again and is not the same", () => {
   test.each([

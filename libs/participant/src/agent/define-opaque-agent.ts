@@ -1,5 +1,4 @@
 /** How an agent is written whose work is done outside of this process, by a harness that knows nothing of checkpoints. */
-import { HoldpointError } from "@holdpoint/errors";
 import type { Access, Episode, Json } from "@holdpoint/schemas";
 import * as z from "zod";
 import { checkDefinition, Hook, type ModeChoice, SchemaHook } from "../definition.ts";
@@ -62,12 +61,12 @@ export function defineOpaqueAgent<Seed = Json>(input: OpaqueAgentInput<Seed>): A
     mode,
     slots: undefined,
     isOpaque: true,
-    rebinds: false,
+    rebinds: true, // a replacement attempt's harness is launched with what that attempt was seeded with
     bind: async (given) => {
       const seed = await parsedSeed(name, schema ?? anySeed<Seed>(), given);
       return {
         restart: () => null,
-        rebind: () => Promise.reject(new HoldpointError("invalid_phase", `agent ${name} does not re-bind`)),
+        rebind: async () => {},
         activate: (context) => {
           const session = harnessSession(context, seed);
           const finds = find === undefined ? undefined : (handle: string) => find(handle, session);

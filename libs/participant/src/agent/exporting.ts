@@ -4,6 +4,7 @@ import { Json } from "@holdpoint/schemas";
 import type { Contents } from "../contents.ts";
 import type { Activation } from "./activation.ts";
 import type { AgentLogEvent } from "./agent-state.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 export interface Exporting {
   readonly checkpointId: string;
@@ -38,13 +39,13 @@ export async function exportBoundaries(
 
 async function exported(
   { episode, work }: Activation,
-  { checkpointId, contents }: Exporting,
+  { checkpointId, contents, signal }: Exporting,
 ): Promise<AgentLogEvent | undefined> {
   const boundary = work?.boundaryToExport;
   if (boundary === undefined) return undefined;
   const { turn, index } = boundary;
   try {
-    const value = Json.parse(await boundary.evaluate());
+    const value = Json.parse(await untilAborted(Promise.resolve(boundary.evaluate()), signal));
     boundary.exported = await contents.write(JSON.stringify(value));
     return {
       type: "boundary.exported",

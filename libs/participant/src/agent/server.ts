@@ -9,6 +9,7 @@ import type { AgentLogEvent, AgentParticipant, AgentState } from "./agent-state.
 import { exportBoundaries } from "./exporting.ts";
 import { Seeding } from "./seeding.ts";
 import { Slots } from "./slots.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 /** How long an activation is waited for before the caller is told to ask again. */
 const pollMs = 5_000;
@@ -177,17 +178,4 @@ function patience(): Promise<void> {
   return new Promise((resolve) => {
     setTimeout(resolve, pollMs).unref();
   });
-}
-
-/** What `work` gives. @throws the signal's reason, when it is aborted before */
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason instanceof Error ? signal.reason : new Error(String(signal.reason)));
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
-  }
 }
