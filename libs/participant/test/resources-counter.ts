@@ -7,6 +7,7 @@ import {
   type ResourcesDefinition,
   type SessionName,
   type ToolOutcome,
+  type Unneeded,
 } from "@holdpoint/participant";
 import type { Json } from "@holdpoint/schemas";
 import * as z from "zod";
@@ -102,8 +103,9 @@ export class Shelf implements ExternalState {
   readonly calls: string[] = [];
   /** Of which rollout each hook fails. */
   readonly failing: Partial<Record<"open" | "capture" | "install", string>> = {};
-  /** Where `open` waits. */
+  /** Where `open` waits, and the capture of `waiting`. */
   door: Door | undefined;
+  waiting = "";
 
   readonly open = async (session: SessionName, signal: AbortSignal) => {
     this.#note("open", session);
@@ -117,6 +119,7 @@ export class Shelf implements ExternalState {
     this.#fail("capture", session);
     const copy = `${checkpointId}:${nameOf(session)}`;
     this.copies.set(copy, this.live.get(nameOf(session)) ?? -1);
+    if (session.rollout === this.waiting) await this.door?.pass();
     return { copy };
   };
 
@@ -127,16 +130,15 @@ export class Shelf implements ExternalState {
     this.#fail("install", session);
   };
 
-  readonly free = async (session: SessionName) => {
-    this.#note("free", session);
-    this.live.delete(nameOf(session));
-  };
-
-  readonly release: ExternalState["release"] = async ({ references, sessions }) => {
-    const copies = new Set(references.map((reference) => z.object({ copy: z.string() }).parse(reference).copy));
-    for (const copy of this.copies.keys()) if (!copies.has(copy)) this.copies.delete(copy);
-    const names = new Set(sessions.map(nameOf));
-    for (const name of this.live.keys()) if (!names.has(name)) this.live.delete(name);
+  readonly free = async (unneeded: Unneeded) => {
+    if ("session" in unneeded) {
+      this.#note("free", unneeded.session);
+      this.live.delete(nameOf(unneeded.session));
+    } else {
+      const { copy } = z.object({ copy: z.string() }).parse(unneeded.reference);
+      this.calls.push(`free ${copy}`);
+      this.copies.delete(copy);
+    }
   };
 
   #note(hook: string, session: SessionName): void {

@@ -34,8 +34,8 @@ function messageOf(work: () => unknown): string {
   return "nothing was refused";
 }
 
-const { open, install, free, release } = new Shelf();
-const withoutCapture = { open, install, free, release };
+const { open, install, free } = new Shelf();
+const withoutCapture = { open, install, free };
 
 describe("[S13] a definition is refused at once, by its name and the hook's, where", () => {
   test.each([

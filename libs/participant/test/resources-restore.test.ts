@@ -1,3 +1,4 @@
+import type { ExternalState } from "@holdpoint/participant";
 import { describe, expect, test, vi } from "vitest";
 import { counterWith, Door, Shelf } from "./resources-counter.ts";
 import { episodeOf, mcpClient, mcpTool, patience, ResourcesRoom } from "./resources-room.ts";
@@ -195,18 +196,70 @@ describe("external state", () => {
     expect([...external.live.keys()]).toEqual(["r/1"]);
   });
 
-  test("[S15] of a session that is being seeded is named to a release as needed", async () => {
+  test("[S15] is freed by reference, by the next process too; what a capture beside it makes is left alone", async () => {
+    const external = new Shelf();
+    const room = new ResourcesRoom();
+    const first = await room.serve(counterWith({ external }));
+    const [one, two] = [episodeOf("one"), episodeOf("two")];
+    await room.seed(one);
+    await room.seed(two);
+    await room.checkpoint("c1", [one, two]);
+    await room.checkpoint("c2", [one, two]);
+    await first.stop();
+    await room.serve(counterWith({ external }));
+    external.calls.length = 0;
+    external.door = new Door();
+    external.waiting = "two";
+    await room.asked("prepare", { checkpointId: "c3" });
+    const capture = await room.ask("capture", { checkpointId: "c3", scope: [one, two] });
+    await external.door.reached; // "one" has been captured, and no event says so yet
+    const release = room.release("c2", ["c2"], ["c1"]); // its answer waits until the capture lets it
+    await vi.waitFor(() => expect(external.copies.size).toBe(4), patience);
+    expect(external.calls.filter((call) => call.startsWith("free")).toSorted()).toEqual([
+      "free c1:one/0",
+      "free c1:two/0",
+    ]);
+    expect([...external.copies.keys()].toSorted()).toEqual(["c2:one/0", "c2:two/0", "c3:one/0", "c3:two/0"]);
+    external.door.open();
+    expect(await room.answerTo(capture.asked)).not.toHaveProperty("problem");
+    await room.resume("c3");
+    expect(await release).not.toHaveProperty("problem");
+    expect(external.live.size).toBe(2);
+  });
+
+  test("[C5] of a capture that failed is freed with the next release", async () => {
     const external = new Shelf();
     const room = new ResourcesRoom();
     await room.serve(counterWith({ external }));
-    await room.checkpoint("c1", []);
-    external.door = new Door();
-    const seed = room.seed(episode);
-    await external.door.reached;
-    await room.release("c1", [], ["c1"]);
-    expect([...external.live.keys()]).toEqual(["r/0"]);
-    external.door.open();
-    expect(await seed).toMatchObject({ restart: null });
+    const [good, bad] = [episodeOf("good"), episodeOf("bad")];
+    await room.seed(good);
+    await room.seed(bad);
+    external.failing.capture = "bad";
+    await room.capture("c1", [good, bad]);
+    await room.resume("c1");
+    expect([...external.copies.keys()]).toEqual(["c1:good/0"]);
+    delete external.failing.capture;
+    await room.checkpoint("c2", [good, bad]);
+    await room.release("c2", ["c2"], []);
+    expect([...external.copies.keys()].toSorted()).toEqual(["c2:bad/0", "c2:good/0"]);
+  });
+
+  test("[S15] that cannot be freed now is freed by a later release, and what else is left is the author's to find", async () => {
+    const external = new Shelf();
+    const free = vi.fn<typeof external.free>(external.free).mockRejectedValueOnce(new Error("not now"));
+    const release = vi.fn<NonNullable<ExternalState["release"]>>().mockResolvedValue();
+    const { open, capture, install } = external;
+    const room = new ResourcesRoom();
+    await room.serve(counterWith({ external: { open, capture, install, free, release } }));
+    await room.seed(episode);
+    await room.checkpoint("c1", [episode]);
+    await room.checkpoint("c2", [episode]);
+    expect(await room.release("c2", ["c2"], ["c1"])).toMatchObject({ problem: { code: "unavailable" } });
+    expect([...external.copies.keys()]).toEqual(["c1:r/0", "c2:r/0"]);
+    expect(await room.release("c2", ["c2"], ["c1"])).not.toHaveProperty("problem");
+    expect([...external.copies.keys()]).toEqual(["c2:r/0"]);
+    const left = { kept: ["c2"], dropped: ["c1"], references: [{ copy: "c2:r/0" }] };
+    expect(release).toHaveBeenCalledExactlyOnceWith(left, expect.any(AbortSignal));
   });
 });
 

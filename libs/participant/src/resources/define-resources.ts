@@ -71,8 +71,14 @@ const ToolShape = z.strictObject({
   run: Hook,
 });
 
-/** All of its hooks have to be there, so that no name of one can be mistaken; an object of a class has more than those. */
-const ExternalShape = z.looseObject({ open: Hook, capture: Hook, install: Hook, free: Hook, release: Hook });
+/** It may be an object of a class, which has more than hooks. */
+const ExternalShape = z.looseObject({
+  open: Hook,
+  capture: Hook,
+  install: Hook,
+  free: Hook,
+  release: Hook.optional(),
+});
 
 const DefinitionShape = z
   .strictObject({

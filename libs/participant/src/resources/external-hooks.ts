@@ -7,16 +7,16 @@ export interface SessionName extends Episode {
   readonly sessionId: string;
 }
 
-/** What a release leaves. Nothing else that this server ever exported, or made for a session, is needed again. */
-export interface NeededState {
+/** What hooks free: the live state of a session, or what a capture made. */
+export type Unneeded = { readonly session: SessionName } | { readonly reference: Json };
+
+/** What a release leaves, and what it drops. A checkpoint that is being taken is in neither list. */
+export interface Release {
   /** Checkpoints that may still be restored. */
   readonly kept: readonly string[];
-  /** Checkpoints that this release drops. */
   readonly dropped: readonly string[];
-  /** What live sessions, restored ones that nobody has claimed yet, and checkpoints refer to, that being taken among them. */
+  /** Of this worker: what checkpoints, live sessions, and restored ones that nobody has claimed yet refer to. */
   readonly references: readonly Json[];
-  /** Live sessions, those that are being seeded, and those of a restore that is under way. */
-  readonly sessions: readonly SessionName[];
 }
 
 /**
@@ -26,8 +26,7 @@ export interface NeededState {
  *   or in parts, and ends in the same state.
  * - **Beside others.** Hooks of different sessions run at once, up to 16 of one kind, and beside live seeds and tool calls of other
  *   sessions. Of one session no tool call is in flight during `capture` and `install`.
- * - **In several workers.** Each worker of an instance asks for its own sessions; they share whatever they share. `release` runs in
- *   every worker, each with what it needs itself: free by what is named for this worker, or keep apart what each makes.
+ * - **In several workers.** Each worker of an instance asks for its own sessions, and frees what it made, or took over, itself.
  * - **The signal** is aborted at the operation's deadline, and when the operation or the session is over. What a hook began by then it
  *   takes back, or leaves to `release`. A hook that ignores the signal holds up whoever waits for it.
  */
@@ -38,10 +37,11 @@ export interface ExternalState {
    */
   readonly open: (session: SessionName, signal: AbortSignal) => Promise<void>;
   /**
-   * Fixes the state as it is now, inside the hold, for as long as it takes: be quick, such as by a copy on write. What one that failed
-   * has made is left to `release`, since the next capture may be under way.
+   * Fixes the state as it is now, inside the hold, for as long as it takes: be quick, such as by a copy on write. What was made for a
+   * capture that failed is freed by its reference with the next release; what has none is for `release` to find.
    *
-   * @returns where `install` finds it; JSON of at most 16 KiB, without secrets, since it is written to the log
+   * @returns where `install` finds it, a reference that no other capture has; JSON of at most 16 KiB, without secrets, since it is
+   *   written to the log
    */
   readonly capture: (session: SessionName, checkpointId: string, signal: AbortSignal) => Promise<Json>;
   /**
@@ -49,8 +49,14 @@ export interface ExternalState {
    * reference stays good. All sessions of a restore are installed, or none: where one throws, `free` is called for all that were.
    */
   readonly install: (reference: Json, session: SessionName, signal: AbortSignal) => Promise<void>;
-  /** Frees the live state of a session that is over, or was not made; what was captured of it stays. */
-  readonly free: (session: SessionName) => Promise<void>;
-  /** Frees what is needed no more, of captures and of sessions. May run beside the capture of the next checkpoint. */
-  readonly release: (needed: NeededState, signal: AbortSignal) => Promise<void>;
+  /**
+   * Frees the live state of a session that is over, or was not made, whatever was captured of it; or what a capture made, once no
+   * checkpoint and no session refers to it. May run beside anything, also beside the capture of the next checkpoint.
+   */
+  readonly free: (unneeded: Unneeded, signal?: AbortSignal) => Promise<void>;
+  /**
+   * After a release has freed what it knew: frees what else was made for the checkpoints in `dropped`, and is in no reference, such as
+   * what a process made that was killed before it could say so. May run beside anything. Absent: there is nothing to look for.
+   */
+  readonly release?: (release: Release, signal: AbortSignal) => Promise<void>;
 }

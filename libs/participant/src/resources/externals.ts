@@ -4,6 +4,7 @@
  * 1. A session's state names what the checkpoint fixed with it, so that the log alone says what a checkpoint needs.
  * 2. A restore looks at every session first, and only then installs any; where one fails, those that were are freed.
  * 3. What was installed for a restore that came to nothing is freed when admission opens.
+ * 4. A release frees what it knows to be needed by nobody; what a capture is making is not known yet.
  */
 import { HoldpointError } from "@holdpoint/errors";
 import { Json, type ResourcesEvent } from "@holdpoint/schemas";
@@ -14,7 +15,6 @@ import { type Desk, namedSession } from "./desk.ts";
 import type { ExternalState, SessionName } from "./external-hooks.ts";
 import { pendingSessions } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
-import type { Seeding } from "./seeding.ts";
 
 type Hooks = RoleHooks<ResourcesSession, ResourcesEvent>;
 
@@ -24,16 +24,19 @@ const maxReferenceBytes = 16_384;
 
 export class Externals {
   readonly #desk: Desk;
-  readonly #seeding: Seeding;
   /** Made for a restore that is not installed yet. */
   readonly #installed = new Map<string, SessionName>();
+  /** References to what this process, or one before it, has captured or taken over, by their JSON. */
+  readonly #known = new Map<string, Json>();
+  /** Of the capture that is under way: no session may name them yet. */
+  readonly #fresh = new Set<string>();
 
-  /** Knows also what the process before this one installed for a restore that is under way. */
-  constructor(desk: Desk, seeding: Seeding) {
+  /** Knows also what the process before this one captured, and what it installed for a restore that is under way. */
+  constructor(desk: Desk) {
     this.#desk = desk;
-    this.#seeding = seeding;
     if (desk.resources.external === undefined) return;
     for (const session of pendingSessions(desk.participant)) this.#installed.set(keyOf(session), namedSession(session));
+    for (const reference of this.#held()) this.#known.set(JSON.stringify(reference), reference);
   }
 
   get hooks(): Pick<Hooks, "capture" | "restore" | "release" | "opened"> {
@@ -58,7 +61,7 @@ export class Externals {
   async free(session: SessionName): Promise<void> {
     const { resources, participant } = this.#desk;
     try {
-      await resources.external?.free(session);
+      await resources.external?.free({ session });
     } catch (error) {
       participant.options.trouble(`what ${session.rollout}, attempt ${session.attempt}, stood on was not freed`, error);
     }
@@ -86,10 +89,13 @@ export class Externals {
     { checkpointId, signal }: { readonly checkpointId: string; readonly signal: AbortSignal },
   ): Promise<readonly ResourcesEvent[]> {
     const events: ResourcesEvent[] = [];
+    this.#fresh.clear();
     await eachBounded(sessions, lanes, async (session) => {
       signal.throwIfAborted();
       const { rollout, attempt } = session;
       const reference = checked(await external.capture(namedSession(session), checkpointId, signal), rollout);
+      this.#fresh.add(JSON.stringify(reference));
+      this.#known.set(JSON.stringify(reference), reference);
       events.push({ type: "state.exported", data: { rollout, attempt, checkpointId, reference } });
     });
     return events;
@@ -105,6 +111,7 @@ export class Externals {
       await eachBounded(orders, lanes, async ({ session, reference }) => {
         signal.throwIfAborted();
         this.#installed.set(keyOf(session), session);
+        this.#known.set(JSON.stringify(reference), reference);
         await external.install(reference, session, signal);
       });
     } catch (error) {
@@ -124,15 +131,21 @@ export class Externals {
     { kept, dropped }: { readonly kept: readonly string[]; readonly dropped: readonly string[] },
     signal: AbortSignal,
   ): Promise<readonly ResourcesEvent[]> {
-    const { participant } = this.#desk;
-    const held = participant.sessions.held().map(({ state }) => state.exported);
-    const references = held.filter((exported) => exported !== null).map(({ reference }) => reference);
-    const live = [...participant.sessions.all(), ...pendingSessions(participant)].map((session) =>
-      namedSession(session),
-    );
-    const sessions = [...live, ...this.#installed.values(), ...this.#seeding.underWay];
-    await external.release({ kept, dropped, references, sessions }, signal);
+    const held = new Map(this.#held().map((reference) => [JSON.stringify(reference), reference]));
+    const unneeded = [...this.#known].filter(([name]) => !held.has(name) && !this.#fresh.has(name));
+    await eachBounded(unneeded, lanes, async ([name, reference]) => {
+      signal.throwIfAborted();
+      await external.free({ reference }, signal);
+      this.#known.delete(name);
+    });
+    await external.release?.({ kept, dropped, references: [...held.values()] }, signal);
     return [];
+  }
+
+  /** What sessions and checkpoints refer to. */
+  #held(): readonly Json[] {
+    const exported = this.#desk.participant.sessions.held().map(({ state }) => state.exported);
+    return exported.filter((known) => known !== null).map(({ reference }) => reference);
   }
 
   /** A restore is over: what it installed lives, or is nobody's. */
@@ -140,6 +153,7 @@ export class Externals {
     const { sessions } = this.#desk.participant;
     const left = [...this.#installed.values()].filter((session) => sessions.get(session) === undefined);
     this.#installed.clear();
+    this.#fresh.clear();
     for (const session of left) void this.free(session);
   }
 }

@@ -10,7 +10,7 @@ export {
   type Verification,
 } from "./definition.ts";
 export { defineResources, type Resources } from "./define-resources.ts";
-export type { ExternalState, NeededState, SessionName } from "./external-hooks.ts";
+export type { ExternalState, Release, SessionName, Unneeded } from "./external-hooks.ts";
 export { canonicalJson, liveSessions, pendingSessions, refuseBeside, sessionOver } from "./live-sessions.ts";
 export type { McpAddress } from "./mcp-edge.ts";
 export { runResources } from "./running.ts";

@@ -29,11 +29,6 @@ export class Seeding {
     this.#desk = desk;
   }
 
-  /** Episodes that are being set up, and may have external state before they are sessions. */
-  get underWay(): readonly (Episode & { readonly sessionId: string })[] {
-    return [...this.#setUps.values()].map(({ episode, sessionId }) => ({ ...episode, sessionId }));
-  }
-
   /**
    * Answers a seed: sets the session up, or, where there is one of the same seed, claims it as it is. Each answer has fresh access.
    *
@@ -108,7 +103,7 @@ export class Seeding {
   /** Why the seed failed is told, whether or not what it built can be freed. */
   async #free({ episode, sessionId }: Order): Promise<void> {
     const { resources, participant } = this.#desk;
-    await resources.external?.free({ ...episode, sessionId }).catch((error: unknown) => {
+    await resources.external?.free({ session: { ...episode, sessionId } }).catch((error: unknown) => {
       participant.options.trouble(`what the seed of ${episode.rollout} built was not freed`, error);
     });
   }

@@ -92,7 +92,7 @@ export async function serveResources(
 function serviceOf(desk: Desk, calls: ToolCalls): Service<ResourcesSession, ResourcesEvent> {
   const recovery = new Recovery(desk);
   const seeding = new Seeding(desk);
-  const externals = new Externals(desk, seeding);
+  const externals = new Externals(desk);
   recovery.start();
   return {
     methods: methodsOf(desk, { calls, seeding, externals }),
