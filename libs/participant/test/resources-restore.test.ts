@@ -1,5 +1,6 @@
-import type { ExternalState } from "@holdpoint/participant";
+import { defineResources, type ExternalState } from "@holdpoint/participant";
 import { describe, expect, test, vi } from "vitest";
+import * as z from "zod";
 import { counterWith, Door, Shelf } from "./resources-counter.ts";
 import { episodeOf, mcpClient, mcpTool, patience, ResourcesRoom } from "./resources-room.ts";
 
@@ -90,6 +91,32 @@ describe("a restored session", () => {
     expect(await room.restore("r2", "c2", second, [next])).not.toHaveProperty("problem");
     expect(await room.tool(episodeOf("r", 2), "1/0", "add", { by: 1 })).toBe("3");
   });
+});
+
+test("a stateless server keeps its sessions, so that calls still find them, and is asked to keep nothing else", async () => {
+  const echo = defineResources({
+    name: "echo",
+    mode: "stateless",
+    seed: z.looseObject({}),
+    tools: {
+      echo: {
+        description: "says it again",
+        input: z.strictObject({ text: z.string() }),
+        repeats: true,
+        run: async ({ input: { text } }) => ({ result: text }),
+      },
+    },
+    verify: { mode: "replay", run: async () => ({ reward: 1 }) },
+  });
+  const room = new ResourcesRoom();
+  await room.serve(echo);
+  await room.seed(episode);
+  expect(await room.tool(episode, "0/0", "echo", { text: "a" })).toBe("a");
+  const cut = await room.checkpoint("c1", [episode]);
+  await room.retire(episode);
+  expect(await room.restore("r1", "c1", cut, [episode])).toMatchObject({ installed: [next] });
+  expect(await room.tool(next, "1/0", "echo", { text: "b" })).toBe("b");
+  expect(await room.verify(next)).toEqual({ reward: 1 });
 });
 
 describe("a restore", () => {

@@ -77,7 +77,7 @@ export interface ResourcesDefinition<State extends Json, Seed, Inputs> {
   readonly mode?: ModeChoice;
   /** What an episode is seeded with. */
   readonly seed: z.ZodType<Seed>;
-  /** What a session holds, as JSON; absent: nothing, and no tool returns a change. */
+  /** What a session holds, as JSON (a type alias: interfaces are open, and no JSON to a compiler); absent: nothing, and no changes. */
   readonly state?: {
     /** What a session begins with; at most 256 KiB of JSON. It is recorded, and called once for each session. */
     readonly open: (seed: Seed) => State | Promise<State>;
