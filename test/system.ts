@@ -20,9 +20,13 @@ export interface System {
   stop(): Promise<void>;
 }
 
-/** Starts broker, coordinator and participants; returns once they are started. */
-export async function startSystem(): Promise<System> {
-  const child = spawn(process.execPath, ["apps/cli/src/main.ts", "up", "--json"], {
+/**
+ * Starts broker, coordinator and participants; returns once they are started.
+ *
+ * @param flags further ones of `holdpoint up`
+ */
+export async function startSystem(flags: readonly string[] = []): Promise<System> {
+  const child = spawn(process.execPath, ["apps/cli/src/main.ts", "up", "--json", ...flags], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "exit").then(() => ["{}"]);

@@ -1,7 +1,7 @@
 import { type BrokerUser, brokerEnvironment } from "@holdpoint/broker";
 import { buildCommand } from "@stricli/core";
 import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type RunningUp, up } from "../run/up.ts";
 import { settingsFrom } from "../run/up-settings.ts";
@@ -12,7 +12,22 @@ interface UpFlags {
   readonly run: string;
   readonly folder?: string;
   readonly port?: number;
+  readonly environment?: string;
+  readonly agent?: string;
+  readonly resources?: string;
+  readonly model?: string;
   readonly json: boolean;
+}
+
+/** A participant of one's own. */
+function program(role: string) {
+  return {
+    kind: "parsed",
+    parse: (path: string) => resolve(path),
+    optional: true,
+    brief: `A program of yours that is the ${role}, in the place of ours`,
+    placeholder: "file",
+  } as const;
 }
 
 export const upCommand = buildCommand<UpFlags, [], CliContext>({
@@ -37,6 +52,10 @@ export const upCommand = buildCommand<UpFlags, [], CliContext>({
         brief: "Of the broker; absent: a free one",
         placeholder: "n",
       },
+      environment: program("environment"),
+      agent: program("agent"),
+      resources: program("resources server"),
+      model: program("model server"),
       json: flags.json,
     },
   },
@@ -53,7 +72,8 @@ export const upCommand = buildCommand<UpFlags, [], CliContext>({
     return perform(this, options, async () => {
       const { settings, unused } = settingsFrom(process.env);
       if (unused.length > 0) tell(`no process of \`up\` is told what is set as ${unused.join(", ")}`);
-      await up({ ...options, settings, signal, ready, tell });
+      const { environment, agent, resources, model, ...rest } = options;
+      await up({ ...rest, programs: { environment, agent, resources, model }, settings, signal, ready, tell });
       return exitCodes.ok;
     });
   },

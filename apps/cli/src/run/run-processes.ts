@@ -110,7 +110,8 @@ export class RunProcesses {
   }
 }
 
-function ownProgram(name: ProcessName): string {
+/** Our own program of that name. */
+export function ownProgram(name: ProcessName): string {
   return fileURLToPath(new URL(`../../../${name}/src/main.ts`, import.meta.url));
 }
 

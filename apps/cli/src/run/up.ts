@@ -3,7 +3,7 @@ import { type RunningBroker, startBroker } from "@holdpoint/broker";
 import { Controller } from "@holdpoint/client";
 import { HoldpointError } from "@holdpoint/errors";
 import { connectTo, openLog } from "@holdpoint/jetstream";
-import { roles } from "@holdpoint/schemas";
+import { type Role, roles } from "@holdpoint/schemas";
 import { randomBytes } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -11,7 +11,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { consequenceOf, keepBroker, restartMs } from "./keeping.ts";
 import type { ProcessExit } from "./managed-process.ts";
 import { ProcessGuard } from "./process-guard.ts";
-import { isProcessName, processNames, RunProcesses } from "./run-processes.ts";
+import { isProcessName, ownProgram, processNames, RunProcesses } from "./run-processes.ts";
 import type { ProcessSettings } from "./up-settings.ts";
 import { makeWorkFolder, removeWorkFolder } from "./work-folder.ts";
 
@@ -23,11 +23,16 @@ export interface UpOptions {
   readonly port?: number;
   /** Variables for each process, beside the common ones. */
   readonly settings: ProcessSettings;
+  /** Programs of participants that are not ours. */
+  readonly programs?: Programs;
   readonly signal: AbortSignal;
   /** Called once everybody serves. */
   readonly ready: (running: RunningUp) => Promise<void>;
   readonly tell: (sentence: string) => void;
 }
+
+/** The paths of JavaScript or TypeScript files, absolute. */
+export type Programs = { readonly [Name in Role]?: string | undefined };
 
 export interface RunningUp {
   readonly run: string;
@@ -77,7 +82,7 @@ interface Parts {
 }
 
 async function serve(options: UpOptions, parts: Parts): Promise<void> {
-  const { run, tell, ready, settings } = options;
+  const { run, tell, ready, settings, programs = {} } = options;
   const { folder, broker } = parts;
   const mark = randomBytes(8).toString("hex");
   const hopeless = new AbortController();
@@ -86,7 +91,14 @@ async function serve(options: UpOptions, parts: Parts): Promise<void> {
     if (consequenceOf(exit) === "give up") hopeless.abort(wrongSettings(exit));
     else afterExit(processes, exit, { signal, tell }).catch((error: unknown) => tell(String(error)));
   };
-  const processes: RunProcesses = new RunProcesses({ ...parts, run, mark, settings, onExit });
+  const processes: RunProcesses = new RunProcesses({
+    ...parts,
+    run,
+    mark,
+    settings,
+    programOf: (name) => new Map(Object.entries(programs)).get(name) ?? ownProgram(name),
+    onExit,
+  });
   await processes.prepare();
   try {
     for (const name of servants) await processes.of(name).start();

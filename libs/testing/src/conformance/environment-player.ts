@@ -53,7 +53,7 @@ export class EnvironmentPlayer implements Player {
 
   /** Up to its activation. */
   async begin(episode: Episode): Promise<void> {
-    const answer = await this.fresh(episode);
+    const answer = await this.#rig.admitted(() => this.fresh(episode));
     must(answer.ok, `a dispatch was refused: ${JSON.stringify(answer)}`);
     await this.#works(episode);
   }

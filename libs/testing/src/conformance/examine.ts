@@ -54,6 +54,7 @@ async function examined(examination: Examination, { says, check }: ContractPromi
     await check(examination);
     return { says, holds: true, why: "" };
   } catch (error) {
+    await examination.rig.letGo();
     return { says, holds: false, why: error instanceof Error ? error.message : String(error) };
   }
 }

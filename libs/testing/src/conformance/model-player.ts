@@ -33,14 +33,16 @@ export class ModelPlayer implements Player {
   }
 
   async advance(episode: Episode): Promise<string> {
-    const response = responseOf(await this.probe(episode));
+    const response = responseOf(await this.#rig.admitted(() => this.probe(episode)));
     this.#units.add(episode, response);
     return response;
   }
 
   async recall(episode: Episode): Promise<readonly string[]> {
     const responses: string[] = [];
-    for (const turn of this.#units.of(episode).keys()) responses.push(responseOf(await this.#call(episode, turn)));
+    for (const turn of this.#units.of(episode).keys()) {
+      responses.push(responseOf(await this.#rig.admitted(() => this.#call(episode, turn))));
+    }
     return responses;
   }
 

@@ -43,6 +43,7 @@ const schemas: Readonly<Record<Role, EventSchema<Event>>> = {
   model: eventSchema(logEvents.model),
 };
 const defaultPatienceMs = 30_000;
+const opening: ReadonlySet<string> = new Set(["prepare", "checkpoint", "restore"]);
 
 export interface RigOptions {
   readonly run: string;
@@ -70,6 +71,8 @@ export class ConformanceRig {
   readonly #standIns = new Map<Role, JoinedProcess>();
   readonly #processes: TargetProcess[] = [];
   #asker: Connection | undefined;
+  /** What may be open. */
+  #opened: string | undefined;
   #numbers = 0;
 
   private constructor(options: RigOptions) {
@@ -132,7 +135,13 @@ export class ConformanceRig {
     await Promise.all(this.#processes.map((process) => process.kill()));
   }
 
+  /** Whatever is open is not any more: what comes next stands by itself. */
+  async letGo(): Promise<void> {
+    if (this.#opened !== undefined) await this.command({ operation: "resume", checkpointId: this.#opened });
+  }
+
   command(command: Command): Promise<Outcome> {
+    if ("checkpointId" in command && opening.has(command.operation)) this.#opened = command.checkpointId;
     return this.options.controller.command({ timeoutMs: this.options.patienceMs ?? defaultPatienceMs, ...command });
   }
 
@@ -142,6 +151,17 @@ export class ConformanceRig {
     if (outcome.ok) return outcome.result;
     must(false, `${command.operation} failed: ${outcome.problem.code}, ${outcome.problem.message}`);
     throw new Error("unreachable");
+  }
+
+  /**
+   * What `ask` is answered with when it is admitted. Whoever was just told of a resume may come before the participant knows that
+   * its own word of it is stored.
+   */
+  admitted(ask: () => Promise<Answered>): Promise<Answered> {
+    return this.patience.until("it takes work again", async () => {
+      const answer = await ask();
+      return answer.ok || answer.code !== "admission_closed" ? answer : undefined;
+    });
   }
 
   /** One request to it, repeated while it is away. */
