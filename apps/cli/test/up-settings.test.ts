@@ -5,10 +5,12 @@ import { settingsFrom } from "../src/run/up-settings.ts";
 /** Where each process, and every one of them, says what it is told. */
 const sources = [
   "../../../libs/participant/src/process.ts",
+  "../../../libs/participant/src/agent/run-agent.ts",
+  "../../../libs/participant/src/model/run-model.ts",
+  "../../../libs/participant/src/resources/running.ts",
   "../../coordinator/src/settings.ts",
   "../../resources/src/settings.ts",
   "../../model/src/settings.ts",
-  "../../agent/src/main.ts",
   "../../trainer/src/settings.ts",
 ] as const;
 

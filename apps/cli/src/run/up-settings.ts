@@ -21,6 +21,7 @@ const handedOn = {
     "HOLDPOINT_POLICY_WAIT_MS",
     "HOLDPOINT_SCRIPT_FILE",
   ],
+  resources: ["HOLDPOINT_MCP", "HOLDPOINT_MCP_URL"],
 } as const;
 
 const metrics = "HOLDPOINT_METRICS";
@@ -67,6 +68,7 @@ export function settingsFrom(env: Environment): HandedOn {
       ...Object.fromEntries(measured.map((name) => [name, everywhere])),
       coordinator: { ...everywhere, ...pick(handedOn.coordinator) },
       model: { ...everywhere, ...pick(handedOn.model) },
+      resources: { ...everywhere, ...pick(handedOn.resources) },
     },
     unused: [...given.keys()].filter((name) => name.startsWith("HOLDPOINT_") && !own.has(name)),
   };

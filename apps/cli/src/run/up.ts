@@ -32,7 +32,7 @@ export interface UpOptions {
 }
 
 /** The paths of JavaScript or TypeScript files, absolute. */
-export type Programs = { readonly [Name in Role]?: string | undefined };
+type Programs = { readonly [Name in Role]?: string | undefined };
 
 export interface RunningUp {
   readonly run: string;
