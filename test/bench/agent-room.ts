@@ -55,6 +55,8 @@ export interface Bench {
   readonly agent: AgentParticipant;
   readonly appends: TimedLog;
   readonly messenger: MemoryMessenger;
+  /** The participants that are played here remember nothing from here back. */
+  readonly forget: () => void;
   /** Seeds and activates; returns when the activation has ended. */
   readonly run: (episode: Episode) => Promise<void>;
 }
@@ -94,7 +96,8 @@ export async function withAgent<T>(
         while (!(await ask(episode, "seed", { ...episode, sessionId: "s", seed: {} })).ok) await delay(5);
         while ((await ask(episode, "activate", { policyVersion: 0 })).data?.status !== "ended");
       };
-      const result = await measure({ agent, appends, messenger, run });
+      const forget = () => void played.process.obeyed.splice(0);
+      const result = await measure({ agent, appends, messenger, forget, run });
       await agent.stop();
       await played.stop();
       return result;

@@ -9,7 +9,7 @@ import { inRoom, type Room } from "./room.ts";
 
 const sessions = 10_000;
 const rounds = 10;
-const share = 500;
+const share = 100;
 const turnsOfEach = 3;
 
 function heapMb(): number {
@@ -50,7 +50,7 @@ const never = () => new Promise<string>(() => {});
 const definition = defineAgent({ name: "bench", mode: "exported", seed: z.unknown(), activate: never });
 const work = () => {};
 const rows = await inRoom((room) =>
-  withAgent(room, { definition, work }, async ({ agent }) => {
+  withAgent(room, { definition, work }, async ({ agent, forget }) => {
     const found: string[][] = [];
     const emptyMb = heapMb();
     for (let at = 0; at < rounds; at++) {
@@ -60,6 +60,7 @@ const rows = await inRoom((room) =>
       }
       const heldMb = heapMb();
       await retireAndForget(room, episodes);
+      forget();
       const bytes = ((heldMb - emptyMb) * 2 ** 20) / sessions;
       found.push([show((at + 1) * sessions), ...[emptyMb, heldMb, bytes, heapMb()].map(show)]);
     }
