@@ -12,7 +12,7 @@ import {
   type Role,
   serviceSubject,
 } from "@holdpoint/schemas";
-import { SimulatedProcess, type SimulatedSession } from "@holdpoint/testing";
+import { joinRun, type SimulatedProcess, type SimulatedSession } from "@holdpoint/testing";
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -157,22 +157,12 @@ export class LiveRun {
 
   /** A participant that obeys its gate over NATS. */
   async join(role: Role, sessions: readonly SimulatedSession[]): Promise<SimulatedProcess> {
-    const log = openLog(await this.connect(role), this.run);
     const options = { role, instance: `${role}1`, worker: "0", mode: "exported" as const };
-    const participant = new SimulatedProcess(this.run, log, options);
+    const joined = await joinRun(await this.connect(role), this.run, options);
+    const participant = joined.process;
     participant.sessions = [...sessions];
-    await participant.start();
     this.participants.push(participant);
-    let queue = Promise.resolve();
-    const obeyAll = async () => {
-      while (await participant.obey());
-    };
-    const subjects = [controlSubject(this.run)];
-    const tail = await log.tail({ from: participant.startedAt + 1, subjects }, (message) => {
-      participant.see(decodeEvents(message, controlEvents).events);
-      queue = queue.then(obeyAll, obeyAll);
-    });
-    this.#stopped.signal.addEventListener("abort", () => void tail.stop());
+    this.#stopped.signal.addEventListener("abort", () => void joined.stop());
     return participant;
   }
 

@@ -1,15 +1,12 @@
 /** Checkpoints and a restore by the real coordinator, with the model server as a process and simulated callers. */
-import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { openLog } from "@holdpoint/jetstream";
-import { ControlEvent, controlSubject, type Operation, Outcome, type Role, serviceSubject } from "@holdpoint/schemas";
-import { digest, SimulatedProcess, startTestBroker, type TestBroker } from "@holdpoint/testing";
+import { type Operation, Outcome, type Role, serviceSubject } from "@holdpoint/schemas";
+import { digest, joinRun, type SimulatedProcess, startTestBroker, type TestBroker } from "@holdpoint/testing";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ask } from "./caller.ts";
 import { ModelRun } from "./process.ts";
 
 const coordinatorProgram = fileURLToPath(new URL("../../coordinator/src/main.ts", import.meta.url));
-const controlEvents = eventSchema(ControlEvent);
 const original = { rollout: "r1", attempt: 0 };
 const replacement = { rollout: "r1", attempt: 1 };
 
@@ -36,21 +33,10 @@ afterAll(async () => {
 
 /** A participant that obeys its gate over the broker. */
 async function join(role: Role): Promise<SimulatedProcess> {
-  const log = openLog(await broker.connectAs(role), run.run);
-  const participant = new SimulatedProcess(run.run, log, { role, instance: "main", worker: "0", mode: "exported" });
-  await participant.start();
-  let queue = Promise.resolve();
-  const obeyAll = async () => {
-    while (await participant.obey());
-  };
-  const tailed = { from: participant.startedAt + 1, subjects: [controlSubject(run.run)] };
-  tails.push(
-    await log.tail(tailed, (message) => {
-      participant.see(decodeEvents(message, controlEvents).events);
-      queue = queue.then(obeyAll);
-    }),
-  );
-  return participant;
+  const named = { role, instance: "main", worker: "0", mode: "exported" as const };
+  const joined = await joinRun(await broker.connectAs(role), run.run, named);
+  tails.push(joined);
+  return joined.process;
 }
 
 /** A command as a request to the coordinator. */

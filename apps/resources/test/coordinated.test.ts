@@ -1,31 +1,18 @@
 /** Checkpoints, restores and a release by the real coordinator, with the resources server as a process and simulated peers. */
-import { decodeEvents, eventSchema } from "@holdpoint/eventsourcing";
-import { openLog } from "@holdpoint/jetstream";
-import { ControlEvent, controlSubject, type Operation, Outcome, type Role, serviceSubject } from "@holdpoint/schemas";
-import { digest, SimulatedProcess } from "@holdpoint/testing";
+import { type Operation, Outcome, type Role, serviceSubject } from "@holdpoint/schemas";
+import { digest, joinRun, type SimulatedProcess } from "@holdpoint/testing";
 import { fileURLToPath } from "node:url";
 import { expect, test, vi } from "vitest";
 import { connectAs, patience, startProcess } from "./processes.ts";
 import { Run, someTask } from "./run.ts";
 
 const coordinatorProgram = fileURLToPath(new URL("../../coordinator/src/main.ts", import.meta.url));
-const controlEvents = eventSchema(ControlEvent);
 const original = { rollout: "r", attempt: 0 };
 
 /** A participant that obeys its gate over the broker. */
 async function join(run: Run, role: Role): Promise<SimulatedProcess> {
-  const log = openLog(await connectAs(role), run.name);
-  const participant = new SimulatedProcess(run.name, log, { role, instance: "main", worker: "0", mode: "exported" });
-  await participant.start();
-  let queue = Promise.resolve();
-  const obeyAll = async () => {
-    while (await participant.obey());
-  };
-  await log.tail({ from: participant.startedAt + 1, subjects: [controlSubject(run.name)] }, (message) => {
-    participant.see(decodeEvents(message, controlEvents).events);
-    queue = queue.then(obeyAll);
-  });
-  return participant;
+  const named = { role, instance: "main", worker: "0", mode: "exported" as const };
+  return (await joinRun(await connectAs(role), run.name, named)).process;
 }
 
 async function start(): Promise<{ run: Run; command: (operation: Operation, body: object) => Promise<Outcome> }> {
