@@ -21,6 +21,7 @@ export async function capture<State, Own extends SessionEvent>(
   if (checkpointId === null) throw new HoldpointError("invalid_request", "a capture names its checkpoint");
   participant.hold(sessionsOf(participant, scope));
   await participant.freeze();
+  signal.throwIfAborted(); // else it would go on after it was let go
   const blockers = blockersOf(participant);
   if (blockers.length > 0) {
     throw new HoldpointError("invalid_phase", `readiness was lost: ${blockers.length} sessions are not at a boundary`);

@@ -1,7 +1,9 @@
 /**
  * Obeying what the control subject asks: one ask at a time, in order, each until its answer is in the log.
  *
- * An ask that is over before it was obeyed (resumed, failed, superseded) is aborted and not answered.
+ * An ask that is over before it was obeyed (resumed, failed, superseded) is aborted and not answered. Whatever it runs is then left
+ * to itself, and counts no more: a hook that ignores its signal holds up nothing that is asked next. Only a prepare runs no hook
+ * that takes time, and says at its deadline what it waited for.
  */
 import { type Obligation, obligationsOf, type ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
@@ -12,6 +14,7 @@ import type { Participant } from "./participant.ts";
 import { prepare } from "./preparing.ts";
 import { release, restore, retire } from "./restoring.ts";
 import { problemOf } from "./rpc-server.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 type AnswerData = Extract<ParticipantEvent, { type: "participant.answered" }>["data"];
 
@@ -74,8 +77,10 @@ export class Obedience<State, Own extends SessionEvent> {
     const leftMs = Math.max(0, askedAtMs + ask.remainingMs - clock.nowMs());
     const late = new HoldpointError("deadline_exceeded", `not done within ${ask.remainingMs} ms`);
     const timer = setTimeout(() => controller.abort(late), leftMs);
+    const { signal } = controller;
     try {
-      return await this.#run(obligation, controller.signal);
+      const running = this.#run(obligation, signal);
+      return await (ask.operation === "prepare" ? running : untilAborted(running, signal));
     } catch (error) {
       return { problem: problemOf(error) };
     } finally {

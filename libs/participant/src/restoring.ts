@@ -121,6 +121,7 @@ export async function retire<State, Own extends SessionEvent>(
   const marks = new Map(rollouts.map(({ rollout, attempt }) => [rollout, attempt]));
   const isMarked = ({ rollout, attempt }: Episode) => attempt <= (marks.get(rollout) ?? -1);
   const freed = (await participant.hooks.retire?.(rollouts, signal)) ?? [];
+  signal.throwIfAborted();
   await participant.admission.settled(isMarked, signal); // a seed that was asked for before may still make a session
   const retired = participant.sessions
     .all()
@@ -138,6 +139,7 @@ export async function release<State, Own extends SessionEvent>(
 ): Promise<Answer> {
   if (participant.spec.mode !== "exported") return {};
   const freed = (await participant.hooks.release?.({ kept, dropped }, signal)) ?? [];
+  signal.throwIfAborted();
   if (freed.length > 0) await participant.obey(freed);
   return {};
 }

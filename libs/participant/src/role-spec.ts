@@ -8,7 +8,8 @@ export type LogEvent<Own> = Own | ParticipantEvent;
 
 /**
  * The hooks of a role. Each may be left out. `signal` is aborted at the deadline, and when the operation is over for another
- * reason, such as a resume; what a hook began by then it takes back or leaves to be collected.
+ * reason, such as a resume; what a hook began by then it takes back or leaves to be collected. One that ignores it is not waited
+ * for: what it gives then counts no more, and the next ask may call it while it still runs.
  */
 export interface RoleHooks<State, Own> {
   /** What a prepare has to wait for, now. Asked again after each change; quick, and without side effects. */
