@@ -6,7 +6,8 @@ import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { counterWith, Door, type Parts } from "./resources-counter.ts";
-import { episodeOf, mcpClient, mcpTool, patience, ResourcesRoom } from "./resources-room.ts";
+import { mcpClient, mcpTool } from "./resources-mcp-client.ts";
+import { episodeOf, patience, ResourcesRoom } from "./resources-room.ts";
 
 const episode = episodeOf("r");
 const grants = { ttlMs: 1_000_000 };

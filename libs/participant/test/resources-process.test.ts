@@ -6,7 +6,8 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { episodeOf, mcpClient, mcpTool, patience, ResourcesRoom } from "./resources-room.ts";
+import { mcpClient, mcpTool } from "./resources-mcp-client.ts";
+import { episodeOf, patience, ResourcesRoom } from "./resources-room.ts";
 
 const program = fileURLToPath(new URL("../../../docs/examples/counter-resources.ts", import.meta.url));
 const episode = episodeOf("r");

@@ -2,7 +2,8 @@ import { defineResources, type ExternalState } from "@holdpoint/participant";
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { counterWith, Door, Shelf } from "./resources-counter.ts";
-import { episodeOf, mcpClient, mcpTool, patience, ResourcesRoom } from "./resources-room.ts";
+import { mcpClient, mcpTool } from "./resources-mcp-client.ts";
+import { episodeOf, patience, ResourcesRoom } from "./resources-room.ts";
 
 const episode = episodeOf("r");
 const next = episodeOf("r", 1);

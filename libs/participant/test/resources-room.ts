@@ -26,16 +26,18 @@ import {
 } from "@holdpoint/schemas";
 import { type Connection, openLog } from "@holdpoint/jetstream";
 import { MemoryBlobs, MemoryMessenger } from "@holdpoint/testing";
-import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { vi } from "vitest";
-import * as z from "zod";
+import type * as z from "zod";
 
 type Event = LogEventOf<"resources">;
 type Ask = Extract<ControlEvent, { type: "participants.asked" }>["data"];
 type Answer = Extract<Event, { type: "participant.answered" }>["data"];
 
-const writer = { role: "resources", instance: "main", worker: "0" } as const;
+const writer: { readonly role: "resources"; readonly instance: string; readonly worker: string } = {
+  role: "resources",
+  instance: "main",
+  worker: "0",
+};
 const schema = eventSchema(logEvents.resources);
 /** A bound against hanging, never a measure. */
 export const patience = { timeout: 60_000, interval: 2 };
@@ -69,6 +71,10 @@ export class ResourcesRoom {
   readonly #server: Connection | undefined;
   readonly #memory = new MemoryMessenger();
   readonly #blobs = new MemoryBlobs();
+  /** Those that take part; one in another process is worker 0. */
+  readonly #workers = new Set<string>([writer.worker]);
+  /** Those that are gone: a restore gives what they held to worker 0. */
+  readonly #lost = new Set<string>();
   #command = 0;
   #lives = 0;
 
@@ -81,14 +87,18 @@ export class ResourcesRoom {
   }
 
   /** Serves in this process; stopping it is as a crash would be. */
-  async serve(resources: Resources, options: ServingOptions = {}): Promise<ServedResources> {
+  async serve(
+    resources: Resources,
+    { worker = writer.worker, ...options }: ServingOptions & { readonly worker?: string } = {},
+  ): Promise<ServedResources> {
     this.#lives += 1;
+    this.#workers.add(worker);
     const incarnation = `life-${this.#lives}`;
     const participant = await Participant.open(
       {
         run: this.run,
         instance: writer.instance,
-        worker: writer.worker,
+        worker,
         incarnation,
         log: this.#server === undefined ? this.log : openLog(this.#server, this.run),
         blobs: this.#blobs,
@@ -101,15 +111,23 @@ export class ResourcesRoom {
       await resourcesSpec(resources),
     );
     const served = await serveResources(resources, participant, options);
-    await this.join(incarnation);
+    await this.join(incarnation, worker);
     return served;
   }
 
   /** What the coordinator repeats of an announcement. */
-  async join(incarnation: string): Promise<void> {
+  async join(incarnation: string, worker = writer.worker): Promise<void> {
     const place = { announcedSequence: 1, announcedAtMs: 0, lastAtMs: null };
-    const data = { ...writer, incarnation, mode: "exported" as const, endpoint: null, ...place };
+    const data = { ...writer, worker, incarnation, mode: "exported" as const, endpoint: null, ...place };
     await this.control({ type: "participant.joined", data });
+  }
+
+  /** A worker is gone for good; whoever served it has been stopped. */
+  async remove(worker: string): Promise<void> {
+    this.#workers.delete(worker);
+    this.#lost.add(worker);
+    const { role, instance } = writer;
+    await this.control({ type: "participant.removed", data: { command: this.#command + 1, role, instance, worker } });
   }
 
   // The control plane.
@@ -130,24 +148,32 @@ export class ResourcesRoom {
     return { asked: await this.control({ type: "participants.asked", data: { ...about, ...rest } }), command };
   }
 
-  answerTo(asked: number): Promise<Answer> {
+  answerTo(asked: number, worker = writer.worker): Promise<Answer> {
     return vi.waitFor(async () => {
-      for (const event of await this.all()) {
+      for (const event of await this.all([worker])) {
         if (event.type === "participant.answered" && event.data.asked === asked) return event.data;
       }
       throw new Error("no answer yet");
     }, patience);
   }
 
+  /** @returns the first answer of all workers that names a problem, else that of the first worker */
   async asked(operation: Ask["operation"], rest: Partial<Ask> = {}): Promise<Answer> {
-    return this.answerTo((await this.ask(operation, rest)).asked);
+    return this.#answered((await this.ask(operation, rest)).asked);
+  }
+
+  async #answered(asked: number): Promise<Answer> {
+    const answers = await Promise.all([...this.#workers].map((worker) => this.answerTo(asked, worker)));
+    const answer = answers.find(({ problem }) => problem !== undefined) ?? answers[0];
+    if (answer === undefined) throw new Error("no worker takes part");
+    return answer;
   }
 
   /** Prepare and capture up to the cut. @returns the position of the cut, 0 where the capture failed, and its answer */
   async capture(checkpointId: string, scope: readonly Episode[]): Promise<{ answer: Answer; cut: number }> {
     await this.asked("prepare", { checkpointId });
     const { asked, command } = await this.ask("capture", { checkpointId, scope: [...scope] });
-    const answer = await this.answerTo(asked);
+    const answer = await this.#answered(asked);
     if (answer.problem !== undefined) return { answer, cut: 0 };
     return { answer, cut: await this.cut(checkpointId, scope, command) };
   }
@@ -182,7 +208,9 @@ export class ResourcesRoom {
   /** A restore up to the server's answer. @returns it, and what ends the restore: `problem` is another participant's */
   async beginRestore(restoreId: string, source: string, cut: number, origins: readonly Episode[]) {
     const assignments = origins.map(({ rollout, attempt }) => ({ rollout, from: attempt, to: attempt + 1 }));
-    const order = { source, cut: { [this.log.stream]: cut }, assignments };
+    const { role, instance, worker } = writer;
+    const adoptions = [...this.#lost].map((of) => ({ role, instance, worker, of }));
+    const order = { source, cut: { [this.log.stream]: cut }, assignments, adoptions };
     const data = { command: this.#command + 1, checkpointId: restoreId };
     await this.control({ type: "restore.started", data: { ...data, ...order } });
     const answer = await this.asked("restore", { checkpointId: restoreId, ...order });
@@ -260,10 +288,12 @@ export class ResourcesRoom {
 
   // What became of it.
 
-  async all(): Promise<readonly Event[]> {
+  /** Of all workers that there are or were, unless some are named. */
+  async all(workers: Iterable<string> = [...this.#workers, ...this.#lost]): Promise<readonly Event[]> {
     const events: Event[] = [];
     const upTo = await this.log.lastSequence();
-    await this.log.read({ upTo, subjects: [logSubject(this.run, writer)] }, (message) => {
+    const subjects = [...workers].map((worker) => logSubject(this.run, { ...writer, worker }));
+    await this.log.read({ upTo, subjects }, (message) => {
       events.push(...decodeEvents(message, schema).events.map(({ event }) => event));
     });
     return events;
@@ -282,22 +312,4 @@ export class ResourcesRoom {
     });
     return texts.join("\n");
   }
-}
-
-/** A client of the MCP edge, as an agent's harness would have one. */
-export async function mcpClient({ token, mcpUrl = "" }: Access): Promise<Client> {
-  const client = new Client({ name: "test", version: "1" });
-  const headers = { authorization: `Bearer ${token}` };
-  const transport = new StreamableHTTPClientTransport(new URL(mcpUrl), { requestInit: { headers } });
-  await client.connect(transport);
-  return client;
-}
-
-const TextResult = z.object({ content: z.tuple([z.object({ text: z.string() })]), isError: z.boolean().optional() });
-
-/** The text of an MCP call's result. */
-export async function mcpTool(client: Client, name: string, input: object, callName?: string): Promise<string> {
-  const meta = callName === undefined ? {} : { _meta: { "holdpoint/call": callName } };
-  const result = TextResult.parse(await client.callTool({ name, arguments: { ...input }, ...meta }));
-  return result.content[0].text;
 }

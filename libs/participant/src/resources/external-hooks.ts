@@ -15,7 +15,10 @@ export interface Release {
   /** Checkpoints that may still be restored. */
   readonly kept: readonly string[];
   readonly dropped: readonly string[];
-  /** Of this worker: what checkpoints, live sessions, and restored ones that nobody has claimed yet refer to. */
+  /**
+   * Of this worker, and of what it took over: what kept checkpoints, live sessions, and restored ones that nobody has claimed yet refer
+   * to.
+   */
   readonly references: readonly Json[];
 }
 
@@ -56,7 +59,7 @@ export interface ExternalState {
   readonly free: (unneeded: Unneeded, signal?: AbortSignal) => Promise<void>;
   /**
    * After a release has freed what it knew: frees what else was made for the checkpoints in `dropped`, and is in no reference, such as
-   * what a process made that was killed before it could say so. May run beside anything. Absent: there is nothing to look for.
+   * what a process made that was killed before it could say so, or what a worker that was removed had captured. May run beside anything. Absent: there is nothing to look for.
    */
   readonly release?: (release: Release, signal: AbortSignal) => Promise<void>;
 }

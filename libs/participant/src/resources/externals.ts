@@ -5,6 +5,7 @@
  * 2. A restore looks at every session first, and only then installs any; where one fails, those that were are freed.
  * 3. What was installed for a restore that came to nothing is freed when admission opens.
  * 4. A release frees what it knows to be needed by nobody; what a capture is making is not known yet.
+ * 5. What a kept checkpoint has captured is never freed, also where another worker's log says so and this one only took it over.
  */
 import { HoldpointError } from "@holdpoint/errors";
 import { Json, type ResourcesEvent } from "@holdpoint/schemas";
@@ -22,12 +23,18 @@ type Hooks = RoleHooks<ResourcesSession, ResourcesEvent>;
 const lanes = 16;
 const maxReferenceBytes = 16_384;
 
+/** What a capture made. */
+interface Captured {
+  readonly checkpointId: string;
+  readonly reference: Json;
+}
+
 export class Externals {
   readonly #desk: Desk;
   /** Made for a restore that is not installed yet. */
   readonly #installed = new Map<string, SessionName>();
-  /** References to what this process, or one before it, has captured or taken over, by their JSON. */
-  readonly #known = new Map<string, Json>();
+  /** What this process, or one before it, has captured or taken over, by the JSON of its reference. */
+  readonly #known = new Map<string, Captured>();
   /** Of the capture that is under way: no session may name them yet. */
   readonly #fresh = new Set<string>();
 
@@ -36,7 +43,7 @@ export class Externals {
     this.#desk = desk;
     if (desk.resources.external === undefined) return;
     for (const session of pendingSessions(desk.participant)) this.#installed.set(keyOf(session), namedSession(session));
-    for (const reference of this.#held()) this.#known.set(JSON.stringify(reference), reference);
+    for (const captured of this.#held()) this.#know(captured);
   }
 
   get hooks(): Pick<Hooks, "capture" | "restore" | "release" | "opened"> {
@@ -94,8 +101,8 @@ export class Externals {
       signal.throwIfAborted();
       const { rollout, attempt } = session;
       const reference = checked(await external.capture(namedSession(session), checkpointId, signal), rollout);
-      this.#fresh.add(JSON.stringify(reference));
-      this.#known.set(JSON.stringify(reference), reference);
+      this.#fresh.add(nameOf(reference));
+      this.#know({ checkpointId, reference });
       events.push({ type: "state.exported", data: { rollout, attempt, checkpointId, reference } });
     });
     return events;
@@ -106,13 +113,13 @@ export class Externals {
     sessions: readonly Session<ResourcesSession>[],
     signal: AbortSignal,
   ): Promise<readonly ResourcesEvent[]> {
-    const orders = sessions.map((session) => ({ session: namedSession(session), reference: referenceOf(session) }));
+    const orders = sessions.map((session) => ({ session: namedSession(session), captured: capturedOf(session) }));
     try {
-      await eachBounded(orders, lanes, async ({ session, reference }) => {
+      await eachBounded(orders, lanes, async ({ session, captured }) => {
         signal.throwIfAborted();
         this.#installed.set(keyOf(session), session);
-        this.#known.set(JSON.stringify(reference), reference);
-        await external.install(reference, session, signal);
+        this.#know(captured);
+        await external.install(captured.reference, session, signal);
       });
     } catch (error) {
       await this.#takeBack(orders.map(({ session }) => session));
@@ -131,21 +138,28 @@ export class Externals {
     { kept, dropped }: { readonly kept: readonly string[]; readonly dropped: readonly string[] },
     signal: AbortSignal,
   ): Promise<readonly ResourcesEvent[]> {
-    const held = new Map(this.#held().map((reference) => [JSON.stringify(reference), reference]));
-    const unneeded = [...this.#known].filter(([name]) => !held.has(name) && !this.#fresh.has(name));
-    await eachBounded(unneeded, lanes, async ([name, reference]) => {
+    const held = new Set(this.#held().map(({ reference }) => nameOf(reference)));
+    const isNeeded = (name: string, { checkpointId }: Captured) => held.has(name) || kept.includes(checkpointId);
+    const unneeded = [...this.#known].filter(([name, known]) => !isNeeded(name, known) && !this.#fresh.has(name));
+    await eachBounded(unneeded, lanes, async ([name, { reference }]) => {
       signal.throwIfAborted();
       await external.free({ reference }, signal);
       this.#known.delete(name);
     });
-    await external.release?.({ kept, dropped, references: [...held.values()] }, signal);
+    const needed = [...this.#known].filter(([name, known]) => isNeeded(name, known));
+    const references = needed.map(([, { reference }]) => reference);
+    await external.release?.({ kept, dropped, references }, signal);
     return [];
   }
 
-  /** What sessions and checkpoints refer to. */
-  #held(): readonly Json[] {
+  #know(captured: Captured): void {
+    this.#known.set(nameOf(captured.reference), captured);
+  }
+
+  /** What sessions and checkpoints of this worker's log refer to. */
+  #held(): readonly Captured[] {
     const exported = this.#desk.participant.sessions.held().map(({ state }) => state.exported);
-    return exported.filter((known) => known !== null).map(({ reference }) => reference);
+    return exported.filter((known) => known !== null);
   }
 
   /** A restore is over: what it installed lives, or is nobody's. */
@@ -159,14 +173,18 @@ export class Externals {
 }
 
 /** @throws HoldpointError `invalid_checkpoint_state` where the session names nothing that this checkpoint fixed */
-function referenceOf({ rollout, attempt, state, from }: Session<ResourcesSession>): Json {
+function capturedOf({ rollout, attempt, state, from }: Session<ResourcesSession>): Captured {
   const { exported } = state;
-  if (exported !== null && exported.checkpointId === from?.source) return exported.reference;
+  if (exported !== null && exported.checkpointId === from?.source) return exported;
   throw new HoldpointError(
     "invalid_checkpoint_state",
     `the log names no external state of ${rollout} for checkpoint ${from?.source ?? ""}`,
     { details: { rollout, attempt } },
   );
+}
+
+function nameOf(reference: Json): string {
+  return JSON.stringify(reference);
 }
 
 function checked(reference: unknown, rollout: string): Json {
