@@ -1,5 +1,8 @@
 /** Dispatches, and how an episode comes from its first seed to its end, whoever is asked again. */
+import { defineEnvironment } from "@holdpoint/participant";
+import { Token } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { Room, stagesIn } from "./environment-room.ts";
 
 async function ended(): Promise<Room> {
@@ -51,6 +54,34 @@ describe("the same dispatch again", () => {
     await room.dispatch("r1");
     expect(await room.dispatch("r1", { task: "something else" })).toMatchObject({ ok: false });
   });
+});
+
+test("rollouts with long names have sessions of their own, each with one id for all its attempts", async () => {
+  const room = new Room();
+  await room.servants();
+  await room.enter();
+  const long = "x".repeat(126);
+  for (const rollout of [long, `${long}aa`, `${long}bb`]) await room.dispatch(rollout);
+  await room.turns();
+  const ids = room.requests.flatMap(({ what, body }) => (what.startsWith("resources seed") ? [body["sessionId"]] : []));
+  expect([ids[0], new Set(ids).size]).toEqual([`s-${long}`, 3]);
+  for (const id of ids) expect(Token.parse(id)).toBe(id);
+});
+
+test("a dispatch that comes while a checkpoint is open is refused; one of a restart_only environment is held", async () => {
+  const holding = new Room(defineEnvironment({ name: "plain", task: z.json() }));
+  for (const room of [new Room(), holding]) {
+    await room.servants();
+    await room.enter();
+    await room.obeyed("prepare", "c1");
+    const dispatched = room.dispatch("r1");
+    await room.turns();
+    expect(room.asked).toEqual([]);
+    await room.resume("c1");
+    if (room === holding) expect(await dispatched).toEqual({ ok: true, data: {} });
+    else expect(await dispatched).toMatchObject({ ok: false, problem: { code: "admission_closed" } });
+  }
+  expect(await holding.ending()).toMatchObject({ status: "finished", reward: 1 });
 });
 
 test("another attempt of a rollout that still runs is refused: one is live at a time", async () => {

@@ -111,11 +111,6 @@ function seedsOf(room: Room): readonly unknown[] {
   return room.requests.flatMap(({ what, body }) => (what.includes(" seed ") ? [[what, body["seed"]]] : []));
 }
 
-/** The sessions that were closed. */
-function closes(room: Room): readonly string[] {
-  return room.asked.filter((what) => what.includes(" close "));
-}
-
 describe("seeds", () => {
   test("are the task as it was dispatched, where run says nothing", async () => {
     const room = new Room();
@@ -156,53 +151,4 @@ test("verify is told what the agent came to", async () => {
   await played(room);
   const verifying = room.requests.find(({ what }) => what === "resources verify r1/0");
   expect(verifying?.body).toEqual({ to: "main", output: content("done") });
-});
-
-describe("cleanup", () => {
-  test("runs once where run throws before it has seeded anything", async () => {
-    const room = roomOf(async () => {
-      throw new Error("no");
-    });
-    await played(room);
-    await room.turns();
-    expect(closes(room)).toEqual(["agent close r1/0", "resources close r1/0"]);
-  });
-
-  test("runs once, and to its end, where the time is used up; that is charged to nobody", async () => {
-    const room = new Room();
-    room.replies = { ...room.replies, activate: undefined, "resources close": undefined };
-    await room.servants();
-    await room.enter();
-    await room.dispatch("r1", { budgetMs: 5 });
-    await room.untilAsked("agent activate r1/0");
-    room.nowMs += 10;
-    await room.untilAsked("resources close r1/0");
-    room.nowMs += 60_000;
-    room.replies["resources close"] = {};
-    room.answer();
-    const ending = await room.ending();
-    expect(ending).toMatchObject({ status: "timed_out", reward: null, why: "budget used up", chargedMs: 10 });
-    await room.turns();
-    expect(closes(room)).toEqual(["agent close r1/0", "resources close r1/0"]);
-  });
-
-  test("that a server refuses does not keep the episode from its end", async () => {
-    const room = new Room();
-    room.replies["resources close"] = { problem: { code: "invalid_checkpoint_state", message: "the disk is full" } };
-    expect(await played(room)).toMatchObject({ status: "finished", reward: 1 });
-    expect(room.lines.join()).toContain("the disk is full");
-  });
-
-  test("that a server does not answer holds up no retire: whoever retires frees what there is", async () => {
-    const room = new Room();
-    room.replies["resources close"] = undefined;
-    await room.servants();
-    const environment = await room.enter();
-    await room.dispatch("r1");
-    await room.untilAsked("resources close r1/0");
-    const rollouts = [{ rollout: "r1", attempt: 0 }];
-    await room.decide({ type: "rollouts.marked", data: { command: 1, rollouts } });
-    expect(await room.obeyed("retire", null, { rollouts })).not.toHaveProperty("problem");
-    expect(environment.sessions.all()).toEqual([]);
-  });
 });

@@ -17,6 +17,11 @@ import { Steps } from "./steps.ts";
 type Ended = Extract<EnvironmentEvent, { type: "episode.ended" }>["data"];
 type Ending = Pick<Ended, "status" | "reward" | "verdict" | "why">;
 
+/** How long the end of an episode waits for one server to close its session, in milliseconds. */
+const closeMs = 5_000;
+/** How long a server is asked to close it, so that one that was started again meanwhile hears of it, in milliseconds. */
+const closeInAllMs = 600_000;
+
 export interface DriverOptions {
   readonly definition: EnvironmentDefinition;
   readonly participant: Environment;
@@ -125,20 +130,27 @@ export class Driver {
     const chargedMs = await meter.chargeOf(this.#episode, this.#state);
     if (ending.status !== "finished") await this.#close("agent");
     await this.#close("resources");
-    await participant.boundary(this.#episode);
+    await participant.boundary(this.#episode, this.#retired.signal);
     const data = { ...this.#episode, sessionId, policyVersion, chargedMs, ...ending };
     await participant.end({ type: "episode.ended", data });
   }
 
-  /** A server that cannot close its session keeps nobody from hearing how the episode has ended. */
+  /** A server that does not close its session keeps nobody from hearing how the episode has ended: it is asked on beside. */
   async #close(role: "agent" | "resources"): Promise<void> {
+    const trouble = (error: unknown) => {
+      const words = `a session of ${this.#episode.rollout} was not closed by ${role}`;
+      this.#options.participant.options.trouble(words, error);
+    };
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(tooLate()), closeMs);
+    const signal = AbortSignal.any([this.#retired.signal, AbortSignal.timeout(closeInAllMs)]);
+    const closed = this.#servers.close(role, signal).catch(trouble);
     try {
-      await this.#servers.close(role, this.#retired.signal);
+      await unlessAborted(closed, late.signal);
     } catch (error) {
-      this.#options.participant.options.trouble(
-        `a session of ${this.#episode.rollout} was not closed by ${role}`,
-        error,
-      );
+      trouble(error);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -147,6 +159,11 @@ export class Driver {
     if (session === undefined) throw new HoldpointError("stale_attempt", "the session is over");
     return session.state;
   }
+}
+
+function tooLate(): HoldpointError {
+  const words = `no answer within ${closeMs} ms; it is asked on for ${closeInAllMs} ms, or until the attempt is retired`;
+  return new HoldpointError("deadline_exceeded", words);
 }
 
 /** What `work` gives. @throws the signal's reason as soon as it is aborted, whatever becomes of `work` */

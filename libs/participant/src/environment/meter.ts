@@ -18,7 +18,8 @@ export class Meter {
 
   constructor(participant: Environment) {
     this.#participant = participant;
-    this.#parking = new Parking(participant.options.log, participant.options.run);
+    const { log, run } = participant.options;
+    this.#parking = new Parking({ log, run, isLive: (episode) => participant.sessions.get(episode) !== undefined });
   }
 
   /** Admission has closed with the ask at `sequence`. */

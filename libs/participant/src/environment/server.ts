@@ -4,12 +4,16 @@ import type { EpisodeState } from "@holdpoint/episode";
 import { type Episode, RunRequest } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { Logger } from "@holdpoint/telemetry";
+import { sha256 } from "../hash.ts";
 import { method } from "../rpc-server.ts";
 import type { EnvironmentDefinition } from "./define-environment.ts";
 import { Driver } from "./driver.ts";
 import type { Environment } from "./environment.ts";
 import { Meter } from "./meter.ts";
 import { Orphans } from "./orphans.ts";
+
+/** Characters of the longest session id. */
+const longestToken = 128;
 
 export class EnvironmentServer {
   readonly #definition: EnvironmentDefinition;
@@ -32,7 +36,7 @@ export class EnvironmentServer {
     await this.#meter.recover();
     const run = method({
       body: RunRequest,
-      whileClosed: "refused",
+      whileClosed: this.#participant.spec.mode === "restart_only" ? "held" : "refused",
       seeds: true,
       handle: (episode, request) => this.#run(episode, request),
     });
@@ -115,9 +119,10 @@ export class EnvironmentServer {
   }
 }
 
-/** Used again by every replacement attempt, so it is made of the rollout alone. */
+/** Used again by every replacement attempt, so it is made of the rollout alone; of one that is too long, with its digest. */
 function sessionIdOf({ rollout }: Episode): string {
-  return `s-${rollout}`.slice(0, 128);
+  const whole = `s-${rollout}`;
+  return whole.length <= longestToken ? whole : `h-${rollout.slice(0, 61)}-${sha256(rollout)}`;
 }
 
 function otherTask({ rollout, attempt }: Episode): HoldpointError {
