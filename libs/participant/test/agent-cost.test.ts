@@ -2,6 +2,7 @@
 import { MemoryLog } from "@holdpoint/eventsourcing";
 import { type AgentSession, defineAgent, sha256 } from "@holdpoint/participant";
 import { logSubject } from "@holdpoint/schemas";
+import { queryObjects } from "node:v8";
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { agentKind, type AgentState } from "../src/agent/agent-state.ts";
@@ -126,3 +127,20 @@ function history(turn: number) {
     { type: "tool.returned" as const, data: { ...r1, turn, index: 0, ...tool } },
   ];
 }
+
+test("whoever asks again and again for an activation that runs leaves nothing behind in it", async () => {
+  const room = await AgentRoom.open();
+  await room.agent(
+    agentOf(() => new Promise(() => {})),
+    { pollMs: 0 },
+  );
+  await room.seed(r1);
+  const poll = async (count: number) => {
+    for (let at = 0; at < count; at++) expect(await room.activate(r1)).toMatchObject({ data: { status: "running" } });
+    return queryObjects(Promise, { format: "count" });
+  };
+  const before = await poll(10);
+  const polls = 100;
+  expect((await poll(polls)) - before).toBeLessThan(polls / 2);
+  room.model.stop();
+});

@@ -234,19 +234,19 @@ describe("the process that comes after a crash of the agent", () => {
     expect(agent.sessions.get(r1)?.status.work).toBe("at_boundary");
   });
 
-  test("launches one from what was exported, where the harness is gone too", async () => {
+  test("[L3] launches none from what was exported, where the harness is gone with what it did since: the session is a restart", async () => {
     const before = await room.agent(counting());
     await begin();
     await expectCounting();
     await room.checkpoint([r1], "c1", 1);
-    const held = await count();
     await room.letGo("c1", 1);
     await before.stop();
     await kill();
-    await room.agent(counting());
-    await until(() => children.length === 2);
-    expect(children[1]?.from).toBe(held);
-    await until(async () => (await room.typesOf(r1)).filter((type) => type === "harness.launched").length === 2);
+    const agent = await room.agent(counting());
+    await until(() => agent.sessions.get(r1)?.status.restart === true);
+    const problem = { code: "invalid_checkpoint_state", message: expect.stringMatching(/harness of r1.*did since/) };
+    expect(await room.activate(r1)).toMatchObject({ ok: false, problem });
+    expect(children).toHaveLength(1);
   });
 
   test("[L3] never starts a harness over that is gone with all that it did: the session is a restart", async () => {

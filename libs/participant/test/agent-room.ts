@@ -3,6 +3,7 @@ import type { EventLog, MemoryLog } from "@holdpoint/eventsourcing";
 import {
   type AgentDefinition,
   type AgentParticipant,
+  type AgentServing,
   agentSpec,
   Participant,
   serveAgent,
@@ -86,7 +87,7 @@ export class ModelStub {
   }
 }
 
-export interface Serving {
+export interface Serving extends AgentServing {
   readonly worker?: string;
   readonly log?: EventLog;
 }
@@ -112,7 +113,10 @@ export class AgentRoom extends Room {
   }
 
   /** A new life of the agent's process. */
-  async agent(definition: AgentDefinition, { worker = "0", log = this.log }: Serving = {}): Promise<AgentParticipant> {
+  async agent(
+    definition: AgentDefinition,
+    { worker = "0", log = this.log, ...serving }: Serving = {},
+  ): Promise<AgentParticipant> {
     this.#agents += 1;
     const agent = await Participant.open(
       {
@@ -130,7 +134,7 @@ export class AgentRoom extends Room {
       },
       await agentSpec(definition),
     );
-    await serveAgent(definition, agent);
+    await serveAgent(definition, agent, serving);
     await this.join(worker, agent.options.incarnation);
     await turns();
     return agent;

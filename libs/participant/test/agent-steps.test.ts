@@ -141,6 +141,22 @@ describe("an activation", () => {
   });
 });
 
+test("[L3] an activation that has ended is not run again by whoever asks again, and gives the same output", async () => {
+  let runs = 0;
+  await room.agent(
+    agentOf(async (session) => {
+      runs += 1;
+      return messageText(await session.model(ask()));
+    }),
+  );
+  const ended = { ok: true, data: { status: "ended", output: { text: "turn 0" } } };
+  expect([await room.run(r1), await room.activate(r1)]).toMatchObject([ended, ended]);
+  expect([runs, (await room.typesOf(r1)).filter((type) => type === "activation.ended")]).toEqual([
+    1,
+    ["activation.ended"],
+  ]);
+});
+
 test("an activation whose author asks for that is tried again, and its steps are answered from the log", async () => {
   let tries = 0;
   await room.agent(

@@ -1,6 +1,7 @@
 /** One activation of a session: its author's function, from the start or from a continuation, until it returns or is cancelled. */
 import { HoldpointError } from "@holdpoint/errors";
 import { type Access, type Episode, Json } from "@holdpoint/schemas";
+import { Latch } from "../latch.ts";
 import type { AccessBook } from "./access-book.ts";
 import type { AgentParticipant, AgentState } from "./agent-state.ts";
 import { ParkSignal } from "./park-signal.ts";
@@ -48,6 +49,8 @@ export class Activation {
   /** Cancelled or ended. */
   readonly #over: AbortSignal;
   readonly #park: ParkSignal;
+  readonly #overLatch = new Latch();
+  #isOver = false;
   #work: Work | undefined;
   #failure: HoldpointError | undefined;
 
@@ -72,11 +75,24 @@ export class Activation {
 
   /** Stops it, and waits until it has stopped. */
   async cancel(): Promise<void> {
-    if (!this.#signal.aborted) {
-      this.#park.stop();
-      this.#controller.abort(new HoldpointError("stale_attempt", "the activation was cancelled"));
-    }
+    this.stop();
     await this.done;
+  }
+
+  /** Has it stop: its signal is aborted, and each of its steps throws. Waits for nothing. */
+  stop(): void {
+    if (this.#signal.aborted) return;
+    this.#park.stop();
+    this.#controller.abort(new HoldpointError("stale_attempt", "the activation was cancelled"));
+  }
+
+  /** Waits until it is over, for `patienceMs` at most; who gives up leaves nothing behind. @returns whether it is over */
+  async isOverWithin(patienceMs: number): Promise<boolean> {
+    const patience = new AbortController();
+    const timer = setTimeout(() => patience.abort(), patienceMs).unref();
+    await this.#overLatch.until(() => this.#isOver, patience.signal).catch(() => {});
+    clearTimeout(timer);
+    return this.#isOver;
   }
 
   async #run(policyVersion: number): Promise<void> {
@@ -87,6 +103,8 @@ export class Activation {
     } finally {
       this.#ended.abort(new HoldpointError("invalid_request", `the activation is over: ${this.#options.name}`));
       this.#work?.close();
+      this.#isOver = true;
+      this.#overLatch.changed();
     }
   }
 

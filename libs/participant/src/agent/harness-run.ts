@@ -8,6 +8,7 @@
  * 3. A harness is stopped when its session is retired or closed, not when this process ends.
  */
 import { HoldpointError } from "@holdpoint/errors";
+import type { Mode } from "@holdpoint/schemas";
 import type { ActivationContext } from "./activation.ts";
 import { checkHarness, type Harness } from "./harness.ts";
 
@@ -30,29 +31,40 @@ export async function runHarness(hooks: HarnessHooks, context: ActivationContext
   }
 }
 
-/** The harness that the log names; undefined where none was launched, or it is gone and another can go on from its state. */
+/**
+ * The harness that the log names; undefined where none was launched, or where an earlier attempt's was whose state is there. One of
+ * this attempt that is gone may have done something since its state was exported: another one would do it again (L3).
+ */
 async function findHarness(
   { name, find }: HarnessHooks,
   { agent, episode, state }: ActivationContext,
 ): Promise<Harness | undefined> {
   const { harness, continuation } = state;
   if (harness === null) return undefined;
+  // An earlier attempt's: what it has done since its state was exported was given up with that attempt.
+  if (harness.handle === null && continuation !== null) return undefined;
   const found = harness.handle === null ? undefined : await find?.(harness.handle);
   if (found !== undefined) {
-    checkHarness(`find of ${name}`, agent.spec.mode, found);
+    accept(`find of ${name}`, agent.spec.mode, found);
     return found;
   }
-  if (continuation !== null) return undefined;
   const { rollout, attempt } = episode;
-  const why = `the harness of ${rollout}, attempt ${attempt}, is gone, and its state was not exported`;
+  const what = `the harness of ${rollout}, attempt ${attempt}, is gone`;
+  const why = continuation === null ? `${what}, and its state was not exported` : `${what}, with what it did since`;
   if (state.restart === null) await agent.record({ type: "session.restart_marked", data: { ...episode, why } });
   throw new HoldpointError("invalid_checkpoint_state", `${why}: start the rollout over`, { details: { ...episode } });
+}
+
+/** How it ends is looked at when it is attended to: until then a failure of it is nobody's. */
+function accept(hook: string, mode: Mode, harness: Harness): void {
+  checkHarness(hook, mode, harness);
+  harness.done.catch(() => {});
 }
 
 async function launchHarness({ name, launch }: HarnessHooks, context: ActivationContext): Promise<Harness> {
   const { agent, episode, signal } = context;
   const harness = await launch();
-  checkHarness(`launch of ${name}`, agent.spec.mode, harness);
+  accept(`launch of ${name}`, agent.spec.mode, harness);
   try {
     signal.throwIfAborted();
     await agent.record({ type: "harness.launched", data: { ...episode, handle: harness.handle } });

@@ -1,4 +1,5 @@
 export { agentSpec, runAgent, serveAgent } from "./run-agent.ts";
+export type { AgentServing } from "./server.ts";
 export type { AgentDefinition } from "./agent-definition.ts";
 export type { AgentParticipant, AgentState } from "./agent-state.ts";
 export type { AgentSession, ReboundSession, SeededSession } from "./agent-session.ts";

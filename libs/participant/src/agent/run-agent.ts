@@ -8,7 +8,7 @@ import { connectToRun, openParticipant, processSettings, readSettings, runProces
 import type { RoleSpec } from "../role-spec.ts";
 import type { AgentDefinition } from "./agent-definition.ts";
 import { agentKind, type AgentLogEvent, type AgentParticipant, type AgentState } from "./agent-state.ts";
-import { AgentServer } from "./server.ts";
+import { AgentServer, type AgentServing } from "./server.ts";
 
 const Settings = z.object({
   ...processSettings,
@@ -33,15 +33,13 @@ export async function agentSpec(definition: AgentDefinition): Promise<RoleSpec<A
 
 /**
  * Serves around a participant that was opened with `agentSpec`: goes on with its activations, and takes new sessions.
- *
- * @param options `resources`: the instance of the resources server whose tools are called. Default: `main`
  */
 export async function serveAgent(
   definition: AgentDefinition,
   agent: AgentParticipant,
-  { resources = "main" }: { readonly resources?: string } = {},
+  serving: AgentServing = {},
 ): Promise<{ stop(): Promise<void> }> {
-  await new AgentServer({ definition, agent, resources }).start();
+  await new AgentServer({ ...serving, definition, agent }).start();
   return { stop: () => agent.stop() };
 }
 

@@ -1,5 +1,12 @@
 /** What an agent answers and obeys: seeds, activations, the end of a session, and the control plane's asks. */
-import { ActivateRequest, type Blocker, CloseRequest, type Episode, SeedRequest } from "@holdpoint/schemas";
+import {
+  ActivateRequest,
+  type Blocker,
+  CloseRequest,
+  type Content,
+  type Episode,
+  SeedRequest,
+} from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import { type AnyMethod, method } from "../rpc-server.ts";
 import { AccessBook } from "./access-book.ts";
@@ -11,29 +18,33 @@ import { Seeding } from "./seeding.ts";
 import { Slots } from "./slots.ts";
 import { untilAborted } from "./until-aborted.ts";
 
-/** How long an activation is waited for before the caller is told to ask again. */
-const pollMs = 5_000;
+export interface AgentServing {
+  /** The instance of the resources server whose tools are called. Default: `main`. */
+  readonly resources?: string;
+  /** Milliseconds for which an activation is waited for before the caller is told to ask again. Default: 5,000. */
+  readonly pollMs?: number;
+}
 
-export interface AgentServerOptions {
+export interface AgentServerOptions extends AgentServing {
   readonly definition: AgentDefinition;
   readonly agent: AgentParticipant;
-  /** The instance of the resources server whose tools are called. */
-  readonly resources: string;
 }
 
 export class AgentServer {
   readonly #definition: AgentDefinition;
   readonly #agent: AgentParticipant;
   readonly #resources: string;
+  readonly #pollMs: number;
   readonly #slots: Slots;
   readonly #access: AccessBook;
   readonly #seeding: Seeding;
   readonly #activations = new Map<string, Activation>();
 
-  constructor({ definition, agent, resources }: AgentServerOptions) {
+  constructor({ definition, agent, resources = "main", pollMs = 5_000 }: AgentServerOptions) {
     this.#definition = definition;
     this.#agent = agent;
     this.#resources = resources;
+    this.#pollMs = pollMs;
     this.#slots = new Slots(definition.slots);
     this.#access = new AccessBook(agent.calls, resources);
     this.#seeding = new Seeding(definition, agent, this.#access);
@@ -74,13 +85,23 @@ export class AgentServer {
     };
   }
 
-  /** @throws HoldpointError what the activation met, such as a sandbox that is lost: the caller decides what becomes of it */
+  /**
+   * One that has ended is not begun again: whoever asks again is told what it gave.
+   *
+   * @throws HoldpointError what the activation met, such as a sandbox that is lost: the caller decides what becomes of it
+   */
   async #activate(episode: Episode, policyVersion: number): Promise<object> {
+    const before = this.#outputOf(episode);
+    if (before !== null) return { status: "ended", output: before };
     const activation = this.#activation(episode, policyVersion);
-    await Promise.race([activation.done, patience()]);
+    await activation.isOverWithin(this.#pollMs);
     if (activation.failure !== undefined) throw activation.failure;
-    const output = this.#agent.sessions.get(episode)?.state.output;
-    return output === null || output === undefined ? { status: "running" } : { status: "ended", output };
+    const output = this.#outputOf(episode);
+    return output === null ? { status: "running" } : { status: "ended", output };
+  }
+
+  #outputOf(episode: Episode): Content | null {
+    return this.#agent.sessions.get(episode)?.state.output ?? null;
   }
 
   /** The activation that runs, or a new one that goes on from where the session stands. */
@@ -172,10 +193,4 @@ function isLost({ harness, continuation, output }: AgentState): boolean {
 function lost({ rollout, attempt }: Episode): AgentLogEvent {
   const why = "its harness is gone, and its state was not exported";
   return { type: "session.restart_marked", data: { rollout, attempt, why } };
-}
-
-function patience(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, pollMs).unref();
-  });
 }
