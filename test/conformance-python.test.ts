@@ -7,7 +7,7 @@ import { broken, folder } from "./conformance.ts";
 import { pythonEnvironment } from "./python.ts";
 
 describe("a resources server in Python", () => {
-  const workload = { seed: { target: 3 }, tool: { name: "add", arguments: { by: 1 } } };
+  const workload = { seed: { target: 3 }, otherSeed: { target: 4 }, tool: { name: "add", arguments: { by: 1 } } };
 
   /** The Python participant in `sources`. */
   async function python(sources: string, skip: (why: string) => void): Promise<ConformanceTarget> {
@@ -21,6 +21,8 @@ describe("a resources server in Python", () => {
     expect(await broken(await python("test/python", skip))).toEqual([]);
   });
 
+  /** The same result, as if it had been done once more. */
+  const again = `await self.log.append([{"type": "tool.finished", "data": {**episode, **named, "execution": "x", "result": known, "change": {"by": 0}}}])`;
   /** Rules that it keeps, each taken out, and the promise that has to be found broken without it. */
   const faults = [
     ["counter.py", "if known is not None:\n                return known", "", "is answered again as before"],
@@ -28,6 +30,8 @@ describe("a resources server in Python", () => {
     ["counter.py", "self.gate.marks.get(episode", "{}.get(episode", "is refused as stale"],
     ["counter.py", "origin.copy(attempt=", "origin.copy(results={}, attempt=", "a restore goes on"],
     ["counter.py", 'raise Problem("invalid_request", "expected', 'raise Problem("not_found", "expected', "typed error"],
+    ["counter.py", "return known\n", `${again}\n                return known\n`, "is answered again as before"],
+    ["counter.py", "known.seed[", "seed[", "another one is a conflict"],
     ["log.py", "self.fenced.set()", "self._end = last.seq; return await self._publish([])", "takes over"],
     ["gate.py", "self.closed = checkpoint", "pass", "new work waits"],
     ["log.py", "DeliverPolicy.ALL", "DeliverPolicy.NEW", "killed and started again"],

@@ -44,8 +44,13 @@ test("our model server holds the contract", async () => {
 test.each([
   ["environment", { seed: { target: 3 } }],
   ["agent", { seed: { target: 3 }, tool: { name: "add", arguments: { by: 1 } } }],
-  ["resources", { seed: { target: 3 }, tool: { name: "add", arguments: { by: 1 } } }],
+  ["resources", { seed: { target: 3 }, otherSeed: { target: 4 }, tool: { name: "add", arguments: { by: 1 } } }],
   ["model", { request: (turn: number) => ({ ...request(turn), model: "counting" }) }],
 ] as const)("the tutorial's %s holds the contract", async (role, workload) => {
   expect(await broken({ role, command: [node, `docs/examples/counter-${role}.ts`], workload })).toEqual([]);
+});
+
+test("a resources server that says nothing of its mode holds what the contract asks of one", async () => {
+  const workload = { seed: {}, tool: { name: "look", arguments: {} } };
+  expect(await broken({ role: "resources", command: [node, "test/restart-only.ts"], workload })).toEqual([]);
 });

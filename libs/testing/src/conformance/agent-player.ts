@@ -102,9 +102,17 @@ export class AgentPlayer implements Player {
   }
 
   fresh(episode: Episode): Promise<Answered> {
-    const { seed = {} } = this.#rig.options.target.workload;
-    const body = { ...episode, sessionId: `s-${episode.rollout}`, seed };
+    return this.reseed(episode, false);
+  }
+
+  reseed(episode: Episode, other: boolean): Promise<Answered> {
+    const { seed = {}, otherSeed = {} } = this.#rig.options.target.workload;
+    const body = { ...episode, sessionId: `s-${episode.rollout}`, seed: other ? otherSeed : seed };
     return this.#rig.ask(seedSubject(this.#run, "agent", "main"), body);
+  }
+
+  close(episode: Episode): Promise<Answered> {
+    return this.#rig.ask(rpcSubject(this.#run, episode, "agent", "close"), { to: "main" });
   }
 
   async probe(episode: Episode): Promise<Answered> {

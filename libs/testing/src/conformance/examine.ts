@@ -1,10 +1,11 @@
 /** The conformance kit: which promises of the contract a participant holds. */
 import { AgentPlayer } from "./agent-player.ts";
 import { EnvironmentPlayer } from "./environment-player.ts";
+import { Examination } from "./examination.ts";
 import { ModelPlayer } from "./model-player.ts";
 import { PlayedModel } from "./played-model.ts";
 import type { Player } from "./player.ts";
-import { type ContractPromise, Examination, promises } from "./promises.ts";
+import { type ContractPromise, promises } from "./promises.ts";
 import { ResourcesPlayer } from "./resources-player.ts";
 import { ConformanceRig, type RigOptions } from "./rig.ts";
 import { Patience } from "./waiting.ts";
@@ -37,7 +38,9 @@ export async function examine(
   const examination = new Examination(rig, player);
   const findings: Finding[] = [];
   try {
-    for (const promise of promises.filter(({ says }) => options.only?.(says) ?? true)) {
+    const mode = await examination.mode();
+    const asked = promises.filter(({ says, of }) => (of?.includes(mode) ?? true) && (options.only?.(says) ?? true));
+    for (const promise of asked) {
       const finding = await examined(examination, promise);
       findings.push(finding);
       found(finding);

@@ -15,6 +15,7 @@ export class ModelPlayer implements Player {
   readonly whileClosed = "admission_closed";
   readonly #rig: ConformanceRig;
   readonly #units = new Units();
+  readonly doneAs = "call.finished";
 
   constructor(rig: ConformanceRig) {
     this.#rig = rig;

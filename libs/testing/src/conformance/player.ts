@@ -26,6 +26,14 @@ export interface Player {
   probe(episode: Episode): Promise<Answered>;
   readonly malformed: readonly MalformedRequest[];
   edgesOf(role: Role, episode: Episode): Edges;
+  /** The type of the event with which a unit of work is done: for each turn there is one, however often it is asked for. */
+  readonly doneAs?: string;
+  /** agent and resources: seeds the session again, as before or with the workload's other seed. */
+  reseed?(episode: Episode, other: boolean): Promise<Answered>;
+  /** agent and resources: ends the session in order. */
+  close?(episode: Episode): Promise<Answered>;
+  /** Tokens that it has handed out. */
+  readonly secrets?: readonly string[];
   /** environment: lets the episode come to its end. @returns how many results say that it has finished */
   finish?(episode: Episode): Promise<number>;
   stop?(): Promise<void>;

@@ -1,81 +1,20 @@
 /** The promises of the contract that can be seen from outside, each as a check that says what was seen instead. */
-import type { Episode, Outcome, ReceiptEntry } from "@holdpoint/schemas";
-import type { Player } from "./player.ts";
-import type { ConformanceRig } from "./rig.ts";
+import type { StoredMessage } from "@holdpoint/eventsourcing";
+import type { Episode, Mode, Outcome } from "@holdpoint/schemas";
+import type { Examination } from "./examination.ts";
 import { must } from "./waiting.ts";
-
-/** The participant, who works with it, and the sessions that were begun so far and not ended. */
-export class Examination {
-  readonly rig: ConformanceRig;
-  readonly player: Player;
-  readonly #live: Episode[] = [];
-
-  constructor(rig: ConformanceRig, player: Player) {
-    this.rig = rig;
-    this.player = player;
-  }
-
-  /** A session of a new rollout after `units` units of work. */
-  async session(units = 1): Promise<Episode> {
-    const episode = { rollout: this.rig.newName("r"), attempt: 0 };
-    await this.player.begin(episode);
-    this.#live.push(episode);
-    for (let unit = 0; unit < units; unit++) await this.player.advance(episode);
-    return episode;
-  }
-
-  /** Everybody else says the same of the sessions as the participant should. */
-  agree(): void {
-    this.rig.hold(this.#live, (role, episode) => this.player.edgesOf(role, episode));
-  }
-
-  /** A checkpoint of everything that is live, and sessions that go on. @returns its id */
-  async checkpoint(): Promise<string> {
-    const checkpointId = this.rig.newName("c");
-    this.agree();
-    await this.rig.succeed({ operation: "checkpoint", checkpointId });
-    return checkpointId;
-  }
-
-  /** Marks the rollout's attempts, everywhere. */
-  async retire(episode: Episode): Promise<void> {
-    this.drop(episode);
-    await this.rig.succeed({ operation: "retire", rollouts: [episode] });
-  }
-
-  /** The next attempt of the session goes on from `source`, as it was there after `units` units. */
-  async restore(episode: Episode, source: string, units: number): Promise<readonly [Episode, ReceiptEntry]> {
-    const checkpointId = this.rig.newName("x");
-    const scope = [episode.rollout];
-    const { receipt = [] } = await this.rig.succeed({ operation: "restore", checkpointId, source, scope });
-    const { role } = this.rig.options.target;
-    const entry = receipt.find((one) => one.role === role);
-    const to = entry?.continued.find(({ rollout }) => rollout === episode.rollout);
-    must(to !== undefined, `the restore did not continue ${episode.rollout}: ${JSON.stringify(entry)}`);
-    await this.rig.succeed({ operation: "resume", checkpointId });
-    if (entry === undefined || to === undefined) throw new Error("unreachable");
-    await this.player.claim(episode, to, units);
-    this.#live.push(to);
-    return [to, entry];
-  }
-
-  drop({ rollout }: Episode): void {
-    for (const [index, live] of [...this.#live.entries()].toReversed()) {
-      if (live.rollout === rollout) this.#live.splice(index, 1);
-    }
-  }
-
-  async killAndStart(): Promise<void> {
-    await this.rig.kill();
-    await this.rig.start();
-  }
-}
 
 export interface ContractPromise {
   /** A sentence that can be false. */
   readonly says: string;
+  /** Of which modes. Default: all. */
+  readonly of?: readonly Mode[];
   /** @throws PromiseBroken where it is */
   readonly check: (examination: Examination) => Promise<void>;
+}
+
+function textOf(message: StoredMessage | undefined): string {
+  return message === undefined ? "" : new TextDecoder().decode(message.body);
 }
 
 function same(one: readonly string[], other: readonly string[]): boolean {
@@ -86,13 +25,13 @@ function failure(outcome: Outcome): string {
   return outcome.ok ? "succeeded" : `${outcome.problem.code}: ${outcome.problem.message}`;
 }
 
+/** The modes whose sessions are in checkpoints. */
+const held: readonly Mode[] = ["exported", "stateless"];
+
 export const promises: readonly ContractPromise[] = [
   {
     says: "its first word is its announcement, with a mode",
-    check: async ({ rig }) => {
-      const [first] = await rig.said();
-      must(first?.event.type === "participant.announced", `its first event is ${first?.event.type ?? "missing"}`);
-    },
+    check: async (examination) => void (await examination.mode()),
   },
   {
     says: "malformed requests get a typed error, and it serves on",
@@ -105,24 +44,99 @@ export const promises: readonly ContractPromise[] = [
     },
   },
   {
-    says: "what it has answered is in its log before",
-    check: async (examination) => {
-      const before = await examination.rig.lastSaid();
-      await examination.session();
-      must((await examination.rig.lastSaid()) > before, "it has answered, and its log has no more than before");
+    says: "what it has answered is in its log",
+    check: async ({ rig, player }) => {
+      const episode = { rollout: rig.newName("r"), attempt: 0 };
+      const answer = await player.fresh(episode);
+      const last = await rig.options.log.lastOn(rig.subject);
+      must(answer.ok, `new work was refused: ${JSON.stringify(answer)}`);
+      must(textOf(last).includes(episode.rollout), `it has answered ${episode.rollout}, and has not said so`);
+      await player.close?.(episode);
     },
   },
   {
     says: "work that was done is answered again as before, not done again",
     check: async (examination) => {
+      const { player, rig } = examination;
       const episode = await examination.session(0);
-      const outcomes = [await examination.player.advance(episode), await examination.player.advance(episode)];
-      const again = (await examination.player.recall(episode)).slice(-2);
+      const outcomes = [await player.advance(episode), await player.advance(episode)];
+      const again = (await player.recall(episode)).slice(-2);
       must(again.length === 0 || same(again, outcomes), `first ${outcomes.join(", ")}; again ${again.join(", ")}`);
+      if (player.doneAs === undefined) return;
+      const done = (await rig.said()).filter(
+        ({ event }) => event.type === player.doneAs && isAbout(event.data, episode),
+      );
+      const turns = new Set(done.map(({ event }) => event.data["turn"]));
+      must(
+        turns.size === done.length,
+        `${player.doneAs} stands ${done.length} times in its log for ${turns.size} turns`,
+      );
+    },
+  },
+  {
+    says: "a seed that is repeated is harmless, and another one is a conflict",
+    check: async (examination) => {
+      const { player, rig } = examination;
+      if (player.reseed === undefined || rig.options.target.workload.otherSeed === undefined) return;
+      const episode = await examination.session();
+      const again = await player.reseed(episode, false);
+      must(again.ok, `the same seed again met ${JSON.stringify(again)}`);
+      const other = await player.reseed(episode, true);
+      must(!other.ok && other.code === "session_conflict", `another seed met ${JSON.stringify(other)}`);
+      await player.advance(episode);
+    },
+  },
+  {
+    says: "a session is closed also while a checkpoint is open, and again without harm",
+    of: held,
+    check: async (examination) => {
+      const { player, rig } = examination;
+      if (player.close === undefined) return;
+      const episode = await examination.session();
+      examination.agree();
+      const checkpointId = rig.newName("c");
+      await rig.succeed({ operation: "prepare", checkpointId });
+      for (const when of ["", " again"]) {
+        const answer = await player.close(episode);
+        const isOver = answer.ok || answer.code === "not_found";
+        must(isOver, `close${when} met ${JSON.stringify(answer)}`);
+      }
+      examination.drop(episode);
+      await rig.succeed({ operation: "resume", checkpointId });
+    },
+  },
+  {
+    says: "no checkpoint waits for it or holds anything of it, and its episodes are named as restarts",
+    of: ["restart_only"],
+    check: async (examination) => {
+      const { rig } = examination;
+      const episode = await examination.session();
+      examination.agree();
+      const checkpointId = rig.newName("c");
+      const { restarts = [] } = await rig.succeed({ operation: "prepare", checkpointId });
+      must(
+        restarts.some((one) => isAbout(one, episode)),
+        `prepare names as restarts ${JSON.stringify(restarts)}`,
+      );
+      await rig.succeed({ operation: "commit", checkpointId });
+      await examination.player.advance(episode);
+      await rig.succeed({ operation: "resume", checkpointId });
+    },
+  },
+  {
+    says: "no token that it hands out stands anywhere in the stream",
+    check: async ({ player, rig }) => {
+      const { secrets = [] } = player;
+      const { log } = rig.options;
+      await log.read({ upTo: await log.lastSequence() }, (message) => {
+        const isTold = secrets.some((secret) => textOf(message).includes(secret));
+        must(!isTold, `message ${message.sequence} holds a token`);
+      });
     },
   },
   {
     says: "while a checkpoint is open, new work waits or is refused, and goes on after",
+    of: held,
     check: async (examination) => {
       const { rig, player } = examination;
       await examination.session();
@@ -146,6 +160,7 @@ export const promises: readonly ContractPromise[] = [
   },
   {
     says: "from its captured answer until the resume it says nothing of what was captured",
+    of: held,
     check: async (examination) => {
       const { rig, player } = examination;
       const episode = await examination.session();
@@ -154,17 +169,19 @@ export const promises: readonly ContractPromise[] = [
       await rig.succeed({ operation: "prepare", checkpointId });
       await rig.succeed({ operation: "capture", checkpointId });
       const captured = await rig.lastSaid();
-      const work = player.fresh({ rollout: rig.newName("r"), attempt: 0 });
+      const work = [player.advance(episode), player.fresh({ rollout: rig.newName("r"), attempt: 0 })];
+      await player.malformed[0]?.send(); // comes after them, and is answered
       await rig.command({ operation: "status" });
       const said = await rig.said();
       const about = said.filter(({ sequence, event }) => sequence > captured && isAbout(event.data, episode));
       must(about.length === 0, `it said ${about.map(({ event }) => event.type).join(", ")} of a captured session`);
       await rig.succeed({ operation: "resume", checkpointId });
-      await work;
+      await Promise.all(work);
     },
   },
   {
     says: "a checkpoint holds its sessions, and they go on",
+    of: held,
     check: async (examination) => {
       const episode = await examination.session();
       const id = await examination.checkpoint();
@@ -192,6 +209,7 @@ export const promises: readonly ContractPromise[] = [
   },
   {
     says: "killed while a checkpoint is open its successor is closed, and the checkpoint is taken",
+    of: held,
     check: async (examination) => {
       const { rig } = examination;
       const episode = await examination.session();
@@ -207,6 +225,7 @@ export const promises: readonly ContractPromise[] = [
   },
   {
     says: "a restore goes on from the cut, also in a process that comes after a crash, also twice",
+    of: held,
     check: async (examination) => {
       const { player, rig } = examination;
       let episode = await examination.session(1);
@@ -243,6 +262,7 @@ export const promises: readonly ContractPromise[] = [
   },
   {
     says: "a release is answered, and spoils nothing that is live",
+    of: held,
     check: async (examination) => {
       const { rig } = examination;
       const episode = await examination.session();
@@ -254,6 +274,7 @@ export const promises: readonly ContractPromise[] = [
   },
   {
     says: "a second process of its name takes over, and the first says nothing any more",
+    of: held,
     check: async (examination) => {
       const { rig, player } = examination;
       const episode = await examination.session();

@@ -1,5 +1,14 @@
 /** The agent and the environment of a resources server. */
-import { type Edges, type Episode, type Json, type Role, rpcSubject, seedSubject, ToolReply } from "@holdpoint/schemas";
+import {
+  type Edges,
+  type Episode,
+  type Json,
+  type Role,
+  rpcSubject,
+  SeedReply,
+  seedSubject,
+  ToolReply,
+} from "@holdpoint/schemas";
 import { type MalformedRequest, type Player, Units } from "./player.ts";
 import type { Answered, ConformanceRig } from "./rig.ts";
 import { must } from "./waiting.ts";
@@ -13,6 +22,8 @@ export class ResourcesPlayer implements Player {
   readonly #seed: Json;
   readonly #tool: { readonly name: string; readonly arguments: Json };
   readonly #units = new Units();
+  readonly doneAs = "tool.finished";
+  readonly secrets: string[] = [];
 
   constructor(rig: ConformanceRig) {
     const { run, target } = rig.options;
@@ -64,8 +75,16 @@ export class ResourcesPlayer implements Player {
   }
 
   fresh(episode: Episode): Promise<Answered> {
-    const body = { ...episode, sessionId: `s-${episode.rollout}`, seed: this.#seed };
-    return this.#rig.ask(seedSubject(this.#run, "resources", "main"), body);
+    return this.#seeded(episode, this.#seed);
+  }
+
+  reseed(episode: Episode, other: boolean): Promise<Answered> {
+    const { otherSeed = this.#seed } = this.#rig.options.target.workload;
+    return this.#seeded(episode, other ? otherSeed : this.#seed);
+  }
+
+  close(episode: Episode): Promise<Answered> {
+    return this.#ask(episode, "close", { to: "main" });
   }
 
   probe(episode: Episode): Promise<Answered> {
@@ -74,6 +93,14 @@ export class ResourcesPlayer implements Player {
 
   edgesOf(role: Role, episode: Episode): Edges {
     return role === "agent" ? { tools: this.#units.edge(episode) } : {};
+  }
+
+  async #seeded(episode: Episode, seed: Json): Promise<Answered> {
+    const body = { ...episode, sessionId: `s-${episode.rollout}`, seed };
+    const answer = await this.#rig.ask(seedSubject(this.#run, "resources", "main"), body);
+    const token = SeedReply.safeParse(answer.ok ? answer.data : undefined).data?.access?.token;
+    if (token !== undefined) this.secrets.push(token);
+    return answer;
   }
 
   #call(episode: Episode, turn: number): Promise<Answered> {

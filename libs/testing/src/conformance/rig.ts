@@ -124,10 +124,13 @@ export class ConformanceRig {
     const before = await this.#joins();
     const started = new TargetProcess(target, { ...environmentOf(target.role), ...nameIn(run) });
     this.#processes.push(started);
-    await this.patience.until(`the ${target.role} joins run ${run}; it said: ${started.output}`, async () => {
-      must(started.isRunning, `the ${target.role} ended before it had joined; it said: ${started.output}`);
-      return (await this.#joins()) > before ? true : undefined;
-    });
+    await new Patience(defaultPatienceMs).until(
+      `the ${target.role} joins run ${run}; it said: ${started.output}`,
+      async () => {
+        must(started.isRunning, `the ${target.role} ended before it had joined; it said: ${started.output}`);
+        return (await this.#joins()) > before ? true : undefined;
+      },
+    );
     return started;
   }
 

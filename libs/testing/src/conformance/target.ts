@@ -7,6 +7,8 @@ import { once } from "node:events";
 export interface Workload {
   /** environment: a task; agent and resources: a seed. */
   readonly seed?: Json;
+  /** agent and resources: another one, which is refused where that one was given. Absent: that is not looked at. */
+  readonly otherSeed?: Json;
   /** resources: a tool call that succeeds; agent: one that it passes on when the model asks for it. */
   readonly tool?: { readonly name: string; readonly arguments: Json };
   /** model: the body of a chat completion of the turn. */
