@@ -20,6 +20,7 @@ const explorations = [
   "process-crash",
   "any-order",
   "large",
+  "fold-snapshot",
 ].map((name) => `**/test/${name}.test.ts`);
 
 export default defineConfig({
