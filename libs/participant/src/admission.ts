@@ -3,7 +3,7 @@
  *
  * 1. The set of first seeds in flight is fixed when admission closes: those episodes are restarts of this checkpoint, and
  *    neither waited for, nor parked, nor exported, until admission opens.
- * 2. A held request is not in flight.
+ * 2. A held request is not in flight. A first seed that is held is on its way here all the same: nobody else makes its session.
  */
 import { isRefused, type ParticipantGate } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
@@ -18,6 +18,12 @@ interface InFlight {
   /** A first seed: there was no session when it came. */
   readonly firstSeed: boolean;
   readonly blocks: boolean;
+}
+
+interface Held {
+  readonly episode: Episode;
+  readonly isFirstSeed: () => boolean;
+  readonly calledOff: AbortController;
 }
 
 export interface Admitted {
@@ -49,6 +55,7 @@ export class Admission {
   readonly #gate: () => ParticipantGate;
   readonly #now: () => number;
   readonly #inFlight = new Set<InFlight>();
+  readonly #held = new Set<Held>();
   readonly #excluded = new Map<string, Episode>();
 
   constructor(gate: () => ParticipantGate, now: () => number) {
@@ -97,20 +104,21 @@ export class Admission {
    * Runs `work` once it may start. What was held is looked at again: meanwhile the episode may have got a session, or been retired.
    *
    * @throws HoldpointError `admission_closed` for what is refused while admission is closed, `stale_attempt` where the episode was
-   *   retired; the signal's reason
+   *   retired, or called off while the request was held; the signal's reason
    */
   async enter<T>(episode: Episode, entrance: Entrance, work: () => Promise<T>): Promise<T> {
-    const { whileClosed, blocks, isFirstSeed, signal } = entrance;
+    const { whileClosed, blocks, isFirstSeed = () => false, signal } = entrance;
     if (this.isClosed && whileClosed === "refused") throw closed();
     const isHeld = () => this.isClosed && whileClosed === "held";
-    while (isHeld()) await this.whenOpen(signal);
+    const held: Held = { episode, isFirstSeed, calledOff: new AbortController() };
+    try {
+      while (isHeld()) await this.#hold(held, signal);
+    } finally {
+      this.#held.delete(held); // in the turn in which it is in flight
+    }
     signal?.throwIfAborted();
     this.check(episode);
-    const admitted = {
-      reason: blocks ?? "in flight",
-      firstSeed: isFirstSeed?.() ?? false,
-      blocks: blocks !== undefined,
-    };
+    const admitted = { reason: blocks ?? "in flight", firstSeed: isFirstSeed(), blocks: blocks !== undefined };
     return this.run(episode, admitted, work);
   }
 
@@ -126,11 +134,18 @@ export class Admission {
     }
   }
 
-  /** Whether a first seed of the episode is in flight. */
-  isSeeding({ rollout, attempt }: Episode): boolean {
-    return [...this.#inFlight].some(
-      ({ firstSeed, episode }) => firstSeed && episode.rollout === rollout && episode.attempt === attempt,
-    );
+  /** Whether a first seed of the episode is in flight, or held. */
+  isSeeding(episode: Episode): boolean {
+    const isInFlight = [...this.#inFlight].some((entry) => entry.firstSeed && isSame(entry.episode, episode));
+    return isInFlight || this.#heldOf(episode).some(({ isFirstSeed }) => isFirstSeed());
+  }
+
+  /** The episode is over: what is held of it is answered `stale_attempt` instead of being done. */
+  callOff(episode: Episode): void {
+    const { rollout, attempt } = episode;
+    const words = `attempt ${attempt} of ${rollout} was closed before this was begun`;
+    const why = new HoldpointError("stale_attempt", words, { details: { rollout, attempt } });
+    for (const { calledOff } of this.#heldOf(episode)) calledOff.abort(why);
   }
 
   /**
@@ -144,12 +159,26 @@ export class Admission {
     return this.readiness.until(isDone, signal);
   }
 
+  #hold(held: Held, signal: AbortSignal | undefined): Promise<void> {
+    this.#held.add(held);
+    const { calledOff } = held;
+    return this.whenOpen(signal === undefined ? calledOff.signal : AbortSignal.any([signal, calledOff.signal]));
+  }
+
+  #heldOf(episode: Episode): readonly Held[] {
+    return [...this.#held].filter((held) => isSame(held.episode, episode));
+  }
+
   /** What is in flight and holds up a prepare. */
   blockers(): Blocker[] {
     return [...this.#inFlight]
       .filter(({ episode, blocks, firstSeed }) => blocks && !firstSeed && !this.isExcluded(episode))
       .map(({ episode, reason, sinceMs }) => ({ ...episode, reason, sinceMs }));
   }
+}
+
+function isSame(one: Episode, other: Episode): boolean {
+  return one.rollout === other.rollout && one.attempt === other.attempt;
 }
 
 function closed(): HoldpointError {

@@ -82,6 +82,9 @@ export class Obedience<State, Own extends SessionEvent> {
       const running = this.#run(obligation, signal);
       return await (ask.operation === "prepare" ? running : untilAborted(running, signal));
     } catch (error) {
+      const { operation, checkpointId, command } = ask;
+      const said = `an ask to ${operation} failed`;
+      if (!HoldpointError.is(error)) this.#participant.options.trouble(said, error, { checkpointId, command });
       return { problem: problemOf(error) };
     } finally {
       clearTimeout(timer);

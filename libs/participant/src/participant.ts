@@ -142,6 +142,7 @@ export class Participant<State, Own extends SessionEvent> {
       holds: (episode) => this.sessions.get(episode) !== undefined,
       methods,
       refused: (subject, problem) => this.#refusals.note(subject, problem),
+      trouble: this.options.trouble,
     });
     await this.#server.start();
     this.#obedience.look();

@@ -10,6 +10,7 @@ import {
   seedSubject,
   Episode as EpisodeSchema,
 } from "@holdpoint/schemas";
+import { keyOf } from "@holdpoint/session";
 import * as z from "zod";
 import type { Admission, WhileClosed } from "./admission.ts";
 import type { IncomingRequest, Messenger } from "./messenger.ts";
@@ -22,6 +23,11 @@ export interface Method<Body> {
   readonly blocks?: string;
   /** Whether it makes the session that it is about, or re-binds one. */
   readonly seeds?: boolean;
+  /**
+   * Whether it ends the session that it is about. It also reaches a session whose first seed is in flight, and stops or awaits that
+   * itself; what is held of the episode is called off.
+   */
+  readonly ends?: boolean;
   readonly handle: (episode: Episode, body: Body) => Promise<object>;
 }
 
@@ -54,6 +60,8 @@ export interface RpcServerOptions {
   readonly methods: Readonly<Record<string, AnyMethod>>;
   /** A request was refused as malformed. */
   readonly refused: (subject: string, problem: Problem) => void;
+  /** A method threw what is no `HoldpointError`: its caller is not told what. */
+  readonly trouble: (what: string, error: unknown) => void;
 }
 
 /** What the sender can only mend by sending something else. */
@@ -64,6 +72,8 @@ const Addressed = z.looseObject({ to: z.string().optional(), worker: z.string().
 export class RpcServer {
   readonly #options: RpcServerOptions;
   readonly #subscriptions: { stop(): void }[] = [];
+  /** Of seeds that are being passed on: whoever they go to may not have them yet. */
+  readonly #passing = new Set<{ readonly key: string }>();
 
   constructor(options: RpcServerOptions) {
     this.#options = options;
@@ -86,6 +96,7 @@ export class RpcServer {
       if (data !== undefined) request.respond(JSON.stringify({ ok: true, data }));
     } catch (error) {
       const problem = problemOf(error);
+      if (!HoldpointError.is(error)) this.#options.trouble(`${request.subject} was not answered as it should`, error);
       if (malformed.has(problem.code)) this.#options.refused(request.subject, problem);
       request.respond(JSON.stringify({ ok: false, problem }));
     }
@@ -117,7 +128,7 @@ export class RpcServer {
     return instance === own.instance && (worker === undefined || worker === own.worker);
   }
 
-  /** Whether this worker holds the session, or is making it. */
+  /** Whether this worker holds the session, is making it, or will. */
   #isHere(episode: Episode): boolean {
     return this.#options.holds(episode) || this.#options.admission.isSeeding(episode);
   }
@@ -128,12 +139,26 @@ export class RpcServer {
     const place = await siblings.place(episode);
     if (place.type === "elsewhere") return undefined;
     if (place.type === "here") return this.#perform(episode, known, body);
-    if (known.seeds !== true) throw noSession(episode);
-    return siblings.forward(place.worker, { episode, body: z.looseObject({}).parse(body) });
+    if (known.seeds === true) return this.#pass(place.worker, episode, body);
+    const isOnItsWay = [...this.#passing].some(({ key }) => key === keyOf(episode));
+    throw known.ends === true && isOnItsWay ? onItsWay(episode) : noSession(episode);
+  }
+
+  async #pass(worker: string, episode: Episode, body: unknown): Promise<object> {
+    const passing = { key: keyOf(episode) };
+    this.#passing.add(passing);
+    try {
+      return await this.#options.siblings.forward(worker, { episode, body: z.looseObject({}).parse(body) });
+    } finally {
+      this.#passing.delete(passing);
+    }
   }
 
   #perform(episode: Episode, known: AnyMethod, body: unknown): Promise<object> {
-    if (known.seeds !== true && !this.#options.holds(episode)) throw noSession(episode);
+    const { seeds = false, ends = false } = known;
+    const isThere = seeds || (ends ? this.#isHere(episode) : this.#options.holds(episode));
+    if (!isThere) throw noSession(episode);
+    if (ends) this.#options.admission.callOff(episode);
     return this.#admit(episode, known, body);
   }
 
@@ -166,9 +191,18 @@ function noSession({ rollout, attempt }: Episode): HoldpointError {
   });
 }
 
-/** An error as it travels. What is not a `HoldpointError` is a bug of ours; its text stays here. */
+function onItsWay({ rollout, attempt }: Episode): HoldpointError {
+  const words = `the seed of ${rollout}, attempt ${attempt}, is on its way to the worker that makes it: ask again`;
+  return new HoldpointError("unavailable", words, { details: { rollout, attempt } });
+}
+
+/**
+ * An error as it travels, and as it stands in the log. What is not a `HoldpointError` is a bug, of ours or of a hook, and may quote a
+ * secret: its text goes to `trouble` and nowhere else.
+ */
 export function problemOf(error: unknown): Problem {
-  if (!HoldpointError.is(error)) return { code: "unavailable", message: `internal error: ${String(error)}` };
+  if (!HoldpointError.is(error))
+    return { code: "unavailable", message: "internal error: the log of the process says which" };
   const { code, message, details } = error;
   return { code, message, ...(Object.keys(details).length > 0 && { details: { ...details } }) };
 }

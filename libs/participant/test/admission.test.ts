@@ -5,6 +5,7 @@ import * as z from "zod";
 import { type Agent, episodeOf, received, Room, seeded, started, turns } from "./room.ts";
 
 const r1 = episodeOf("r1");
+const r2 = episodeOf("r2");
 
 /** Seeds and calls that wait until they are let through, one gate for each kind. */
 class Desk {
@@ -13,6 +14,7 @@ class Desk {
   readonly calling = Promise.withResolvers<void>();
   /** What its seeds free when they come to nothing. */
   readonly freed: string[] = [];
+  readonly #seeding = new Map<string, Promise<object>>();
   agent: Agent | undefined;
 
   async open(): Promise<Agent> {
@@ -45,11 +47,24 @@ class Desk {
         },
       }),
       start: method({ body, whileClosed: "refused", handle: async () => ({}) }),
-      close: method({ body, whileClosed: "through", handle: async () => ({}) }),
+      close: method({ body, whileClosed: "through", ends: true, handle: (episode) => this.#close(agent, episode) }),
     };
   }
 
-  async #seed(agent: Agent, episode: Episode): Promise<object> {
+  async #close(agent: Agent, episode: Episode): Promise<object> {
+    const seeding = this.#seeding.get(episode.rollout);
+    await seeding?.catch(() => {});
+    if (agent.sessions.get(episode) !== undefined) await agent.record({ type: "session.closed", data: episode });
+    return { awaited: seeding !== undefined };
+  }
+
+  #seed(agent: Agent, episode: Episode): Promise<object> {
+    const seeding = this.#seeded(agent, episode);
+    this.#seeding.set(episode.rollout, seeding);
+    return seeding;
+  }
+
+  async #seeded(agent: Agent, episode: Episode): Promise<object> {
     await this.seeding.promise;
     try {
       await agent.record(seeded(episode));
@@ -235,6 +250,63 @@ test("[A15] a seed that fails before there is a session poisons nothing", async 
     continued: [episodeOf("r2")],
   });
   expect(await desk.room.obeyed("capture", { scope: [episodeOf("r2")] })).toMatchObject({ sessions: 1 });
+});
+
+test("[A15] what a method throws that has no code stays here: its caller is told nothing of its text, nor is the log", async () => {
+  const desk = new Desk();
+  await desk.open();
+  const failing = desk.seed(r1);
+  await turns(2);
+  desk.seeding.reject(new Error("https://there/?key=sk-secret"));
+  expect(JSON.stringify(await failing)).not.toContain("secret");
+  expect(desk.room.troubles.join()).toContain("sk-secret");
+  expect(JSON.stringify(await desk.room.said())).not.toContain("secret");
+});
+
+test("a close reaches a session whose first seed is in flight, and awaits it: nothing is left", async () => {
+  const desk = new Desk();
+  const agent = await desk.open();
+  const seeding = desk.seed(r1);
+  await turns(2);
+  const closing = desk.call("close", r1);
+  await turns(2);
+  desk.seeding.resolve();
+  expect(await closing).toEqual({ ok: true, data: { awaited: true } });
+  expect(await seeding).toMatchObject({ ok: true });
+  expect(agent.sessions.all()).toEqual([]);
+});
+
+test("a close calls off a first seed that is held: it makes no session when admission opens", async () => {
+  const desk = new Desk();
+  const agent = await desk.open();
+  desk.seeding.resolve();
+  await desk.room.obeyed("prepare");
+  const seeds = [desk.seed(r1), desk.seed(r1), desk.seed(r2)];
+  await turns();
+  expect(await desk.call("close", r1)).toEqual({ ok: true, data: { awaited: false } });
+  await desk.room.resume();
+  expect(await Promise.all(seeds)).toMatchObject([refusal("stale_attempt"), refusal("stale_attempt"), { ok: true }]);
+  expect(agent.sessions.all()).toMatchObject([r2]);
+});
+
+test("a close calls off a repeated seed that is held: what was closed is not seeded again", async () => {
+  const desk = new Desk();
+  const agent = await desk.open();
+  desk.seeding.resolve();
+  await agent.record(seeded(r1));
+  await desk.room.obeyed("prepare");
+  const seeding = desk.seed(r1);
+  await turns();
+  expect(await desk.call("close", r1)).toMatchObject({ ok: true });
+  await desk.room.resume();
+  expect(await seeding).toMatchObject(refusal("stale_attempt"));
+  expect(agent.sessions.all()).toEqual([]);
+});
+
+test("a close of what was never seeded finds nothing", async () => {
+  const desk = new Desk();
+  await desk.open();
+  expect(await desk.call("close", r1)).toMatchObject(refusal("not_found"));
 });
 
 test("[A16] continuation traffic that reaches a process without the session is refused", async () => {

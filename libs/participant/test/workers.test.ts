@@ -1,7 +1,7 @@
 /** Two workers of one agent: who answers, and who goes on with what the other held. */
 import { type AnyMethod, method } from "@holdpoint/participant";
-import { type ControlEvent, rpcSubject, seedSubject } from "@holdpoint/schemas";
-import { describe, expect, test } from "vitest";
+import { type ControlEvent, filters, rpcSubject, seedSubject } from "@holdpoint/schemas";
+import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { type Agent, episodeOf, received, Room, seeded, turns } from "./room.ts";
 
@@ -126,6 +126,65 @@ describe("a request", () => {
     expect(await Promise.all(second)).toEqual(await Promise.all(first));
     expect(workers.flatMap(({ sessions }) => sessions.all())).toHaveLength(rollouts.length);
   });
+});
+
+describe("a first seed that is held", () => {
+  /** Both workers obey it. */
+  const obeyed = async (room: Room, ...order: Parameters<Room["ask"]>) => {
+    const asked = await room.ask(...order);
+    await Promise.all(["0", "1"].map((worker) => room.answerTo(asked, worker)));
+  };
+
+  test("is made once, also where a worker joins meanwhile that would be picked", async () => {
+    const { room, workers, asked } = await pair();
+    await obeyed(room, "prepare");
+    const first = rollouts.map((rollout) => seed(room, rollout));
+    await turns(5);
+    const enter = async () => {
+      let agent: Agent | undefined;
+      const methods = methodsOf(
+        () => agent,
+        asked,
+        async () => {},
+      );
+      agent = await room.enter({ worker: "00", methods });
+      return agent;
+    };
+    const all = [...workers, await enter()];
+    const again = rollouts.map((rollout) => seed(room, rollout));
+    await turns();
+    await room.decide({ type: "checkpoint.resumed", data: { command: 1, checkpointId: "c1", reason: "command" } });
+    await obeyed(room, "resume");
+    expect(await Promise.all(again)).toEqual(await Promise.all(first));
+    const made = all.flatMap(({ sessions }) => sessions.all().map(({ rollout }) => rollout));
+    expect(made.toSorted()).toEqual(rollouts);
+  });
+});
+
+test("a close that comes while a seed is passed on to another worker is told to come back, not that there is nothing", async () => {
+  const room = new Room();
+  const through = { body: z.looseObject({}), whileClosed: "through" as const };
+  const methods = {
+    seed: method({ ...through, seeds: true, handle: async () => ({}) }),
+    close: method({ ...through, ends: true, handle: async () => ({}) }),
+  };
+  await room.enter({ worker: "0", methods });
+  const passed: string[] = [];
+  await room.messenger.subscribe(filters.rpcOf("room", "agent"), ({ data, subject, respond }) => {
+    const { worker } = z
+      .looseObject({ worker: z.string().optional() })
+      .parse(JSON.parse(new TextDecoder().decode(data)));
+    if (worker === "1" && subject.endsWith(".seed")) passed.push(subject);
+    else if (worker === "1") respond(JSON.stringify({ ok: true, data: { holds: false } }));
+  });
+  await room.join("1");
+  await turns();
+  for (const rollout of rollouts) void seed(room, rollout);
+  await vi.waitFor(() => expect(passed.length).toBeGreaterThan(0));
+  const rollout = rollouts.find((one) => passed[0]?.includes(`.${one}.`)) ?? "";
+  const close = (name: string) => room.request(rpcSubject("room", episodeOf(name), "agent", "close"), { to: "main" });
+  expect(await close(rollout)).toMatchObject({ ok: false, problem: { code: "unavailable" } });
+  expect(await close("never")).toMatchObject({ ok: false, problem: { code: "not_found" } });
 });
 
 test("[S16] prepare closes every worker, and resume opens every worker", async () => {

@@ -126,6 +126,7 @@ function methodsOf(desk: Desk, { calls, seeding, externals }: Parts): Readonly<R
     close: method({
       body: CloseRequest,
       whileClosed: "through",
+      ends: true,
       handle: async (episode) => {
         await close(desk, externals, episode);
         return {};

@@ -1,4 +1,4 @@
-/** Hooks that do not look at their signal: they hold up nothing but themselves. */
+/** Hooks that do not look at their signal, or throw anything: they hold up nothing but themselves. */
 import type { RoleHooks } from "@holdpoint/participant";
 import type { AgentEvent } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
@@ -65,4 +65,12 @@ test("[L4] a capture whose hook ignores that it is over lets the process go on",
   end();
   await turns();
   expect([agent.gate.fixed, agent.sessions.fixedBy("c1")]).toEqual([undefined, []]);
+});
+
+test("what a hook throws that has no code stands in the log of the process, and not in its answer", async () => {
+  const { room } = await roomWith({ retire: () => Promise.reject(new Error("https://there/?key=sk-secret")) });
+  const answer = await room.obeyed("retire", { checkpointId: null, rollouts: [r1] });
+  expect(answer.problem).toMatchObject({ code: "unavailable" });
+  expect(JSON.stringify(await room.said())).not.toContain("secret");
+  expect(room.troubles).toEqual([expect.stringContaining("sk-secret")]);
 });
