@@ -7,6 +7,12 @@ function closes(room: Room): readonly string[] {
   return room.asked.filter((what) => what.includes(" close "));
 }
 
+/** Time goes by, for the timers alone. */
+async function after(room: Room, ms: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(ms);
+  await room.turns();
+}
+
 describe("cleanup", () => {
   test("runs once where run throws before it has seeded anything", async () => {
     const room = roomOf(async () => {
@@ -78,11 +84,6 @@ describe("cleanup", () => {
   describe("by servers that do not answer", () => {
     beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
     afterEach(() => void vi.useRealTimers());
-
-    async function after(room: Room, ms: number): Promise<void> {
-      await vi.advanceTimersByTimeAsync(ms);
-      await room.turns();
-    }
 
     test("[F7] keeps no episode from its result: each is waited for for a while, and is asked on beside", async () => {
       const room = new Room();

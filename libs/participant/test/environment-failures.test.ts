@@ -1,7 +1,8 @@
 /** Whatever `run` does, its episode has an end, and that is never a reward where something failed. */
-import type { EpisodeRun, Outcome } from "@holdpoint/participant";
+import { defineEnvironment, type EpisodeRun, type Outcome } from "@holdpoint/participant";
 import type { Json } from "@holdpoint/schemas";
 import { describe, expect, test } from "vitest";
+import * as z from "zod";
 import { content, played, Room, roomOf, type Run } from "./environment-room.ts";
 
 /** Goes all the way, and is worth `reward`. */
@@ -124,6 +125,39 @@ describe("[F7] a failure is an outcome of its own, never a reward:", () => {
     });
     room.replies["activate"] = { problem: { code: "invalid_checkpoint_state", message: "its sandbox is lost" } };
     expect(await played(room)).toMatchObject({ status: "failed", reward: null, why: "its sandbox is lost" });
+  });
+
+  test.each([
+    ["the agent", "activate", "the activation threw"],
+    ["the resources server", "verify", "verify threw"],
+  ])("a mistake in the code of %s is no reward, and is not asked for again", async (_, method, message) => {
+    const room = new Room();
+    room.replies[method] = { problem: { code: "invalid_request", message } };
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, verdict: null, why: message });
+    expect(room.asked.filter((what) => what.includes(` ${method} `))).toHaveLength(1);
+  });
+
+  test("what a server says is unavailable is asked for again, and is no failure", async () => {
+    const room = new Room();
+    room.replies["verify"] = { problem: { code: "unavailable", message: "not now" } };
+    const ending = played(room);
+    await room.untilAsked("resources verify r1/0");
+    room.replies["verify"] = new Room().replies["verify"];
+    expect(await ending).toMatchObject({ status: "finished", reward: 1 });
+    expect(room.asked.filter((what) => what === "resources verify r1/0").length).toBeGreaterThan(1);
+  });
+
+  test("a task schema that throws has its dispatch refused, not asked for again", async () => {
+    const task = z.string().refine(() => {
+      throw new TypeError("no such table");
+    });
+    const room = new Room(defineEnvironment({ name: "sums", mode: "exported", task }));
+    await room.enter();
+    const problem = {
+      code: "invalid_request",
+      message: "the task schema of environment sums threw, where it has to say what is wrong",
+    };
+    expect(await room.dispatch("r1")).toEqual({ ok: false, problem });
   });
 
   test("a verdict without a reward is named with who gave it", async () => {

@@ -68,20 +68,28 @@ test("rollouts with long names have sessions of their own, each with one id for 
   for (const id of ids) expect(Token.parse(id)).toBe(id);
 });
 
-test("a dispatch that comes while a checkpoint is open is refused; one of a restart_only environment is held", async () => {
-  const holding = new Room(defineEnvironment({ name: "plain", task: z.json() }));
-  for (const room of [new Room(), holding]) {
-    await room.servants();
-    await room.enter();
-    await room.obeyed("prepare", "c1");
-    const dispatched = room.dispatch("r1");
-    await room.turns();
-    expect(room.asked).toEqual([]);
-    await room.resume("c1");
-    if (room === holding) expect(await dispatched).toEqual({ ok: true, data: {} });
-    else expect(await dispatched).toMatchObject({ ok: false, problem: { code: "admission_closed" } });
-  }
-  expect(await holding.ending()).toMatchObject({ status: "finished", reward: 1 });
+/** What a dispatch is told that comes while a checkpoint is open, which is resumed then. */
+async function dispatchedWhileClosed(room: Room): Promise<unknown> {
+  await room.servants();
+  await room.enter();
+  await room.obeyed("prepare", "c1");
+  const dispatched = room.dispatch("r1");
+  await room.turns();
+  expect(room.asked).toEqual([]);
+  await room.resume("c1");
+  return dispatched;
+}
+
+describe("a dispatch that comes while a checkpoint is open", () => {
+  test("is refused", async () => {
+    expect(await dispatchedWhileClosed(new Room())).toMatchObject({ problem: { code: "admission_closed" } });
+  });
+
+  test("is held until resume where the environment is in no checkpoint", async () => {
+    const room = new Room(defineEnvironment({ name: "plain", task: z.json() }));
+    expect(await dispatchedWhileClosed(room)).toEqual({ ok: true, data: {} });
+    expect(await room.ending()).toMatchObject({ status: "finished", reward: 1 });
+  });
 });
 
 test("another attempt of a rollout that still runs is refused: one is live at a time", async () => {

@@ -1,4 +1,5 @@
 /** What whoever writes policies may rely on, and what becomes of what they say. */
+import { HoldpointError } from "@holdpoint/errors";
 import { type ReplyOptions, serveJudge } from "@holdpoint/participant";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ask, type Asked, onlyPolicy, post, Room } from "./model-room.ts";
@@ -68,16 +69,19 @@ describe("a policy", () => {
       () => ({ message: { role: "user" as never, content: "fine" } }),
       "policy only replied",
     ],
-  ])("that %s leaves no row; its caller is told of an error, the log why", async (_, reply, why) => {
+  ])("that %s leaves no row; its caller is told that no repetition mends it, the log why", async (_, reply, why) => {
     const { url } = await room.serve(onlyPolicy(reply));
-    expect(await ask(url)).toMatchObject({ status: 500, body: { error: { code: "internal_error" } } });
+    const answered = await ask(url);
+    expect(answered).toMatchObject({ status: 400, body: { error: { code: "invalid_request" } } });
+    expect(JSON.stringify(answered.body)).toContain("policy only failed in its own code");
+    expect(JSON.stringify(answered.body)).not.toContain(why);
     expect((await room.calls()).map(({ type }) => type)).toEqual(["call.started"]);
     expect(room.lines.join()).toContain(why);
   });
 
   test("that counts tokens in fractions leaves no row: the log could not be read again", async () => {
     const { url } = await room.serve(onlyPolicy(() => ({ message: fine, tokens: { prompt: 0.5, completion: 1 } })));
-    expect(await ask(url)).toMatchObject({ status: 500 });
+    expect(await ask(url)).toMatchObject({ status: 400 });
     expect((await room.calls()).map(({ type }) => type)).toEqual(["call.started"]);
     expect(room.lines.join()).toContain("policy only counts tokens that are no whole numbers");
   });
@@ -89,9 +93,35 @@ describe("a policy", () => {
       version: 1.5,
     });
     const { url } = await room.serve({ ...policies, find });
-    expect(await ask(url)).toMatchObject({ status: 500 });
+    expect(await ask(url)).toMatchObject({ status: 400 });
     expect(await room.calls()).toEqual([]);
     expect(room.lines.join()).toContain("policy only was found without a version");
+  });
+
+  test("says by its code what its caller does: unavailable is asked again, and is no mistake", async () => {
+    const { url } = await room.serve(
+      onlyPolicy(() => {
+        throw new HoldpointError("unavailable", "no accelerator is free");
+      }),
+    );
+    expect(await ask(url)).toMatchObject({ status: 503, body: { error: { code: "unavailable" } } });
+    expect(room.lines.join()).not.toContain("no accelerator is free");
+  });
+
+  test("that ignores that the attempt was retired holds up nobody", async () => {
+    const { promise: begun, resolve: begin } = Promise.withResolvers<undefined>();
+    const { url } = await room.serve(
+      onlyPolicy(() => {
+        begin(undefined);
+        return new Promise(() => {});
+      }),
+    );
+    const call = ask(url);
+    await begun;
+    const rollouts = [{ rollout: "r1", attempt: 0 }];
+    await room.decide({ type: "rollouts.marked", data: { command: 1, rollouts } });
+    await room.ask("retire", { checkpointId: null, rollouts });
+    expect(await call).toMatchObject({ status: 409, body: { error: { code: "stale_attempt" } } });
   });
 
   test("is told when the attempt was retired, and its call leaves no row", async () => {

@@ -4,13 +4,21 @@ import {
   defineModel,
   HttpServer,
   type Model,
+  type ModelMode,
   modelSpec,
   Participant,
   type Policies,
   type Policy,
   serveModel,
 } from "@holdpoint/participant";
-import { type ControlEvent, controlSubject, type LogEventOf, logEvents, logSubject } from "@holdpoint/schemas";
+import {
+  type ControlEvent,
+  controlSubject,
+  type LogEventOf,
+  logEvents,
+  logSubject,
+  resultSubject,
+} from "@holdpoint/schemas";
 import { createLogger } from "@holdpoint/telemetry";
 import { MemoryBlobs, MemoryMessenger } from "@holdpoint/testing";
 import { Writable } from "node:stream";
@@ -38,8 +46,11 @@ export class Room {
   );
   #servers: { stop(): Promise<void> }[] = [];
 
-  async serve(policies: Policies): Promise<{ readonly url: string; readonly model: Model }> {
-    const definition = defineModel({ name: "test", mode: "exported", policies });
+  async serve(
+    policies: Policies,
+    mode: ModelMode = "exported",
+  ): Promise<{ readonly url: string; readonly model: Model }> {
+    const definition = defineModel({ name: "test", mode, policies });
     const http = await HttpServer.listen("127.0.0.1", 0);
     const model = await Participant.open(
       {
@@ -86,6 +97,16 @@ export class Room {
   async close(model: Model): Promise<void> {
     await this.ask("prepare", {});
     await model.admission.gateLatch.until(() => model.admission.isClosed);
+  }
+
+  /** The environment says that the episode of `asked` is over. */
+  async end({ rollout = "r1", attempt = 0 }: Asked = {}): Promise<void> {
+    const subject = resultSubject("room", { role: "environment", instance: "main", worker: "0" });
+    const sequence = (await this.log.lastOn(subject))?.sequence ?? 0;
+    const rest = { reward: null, verdict: null, chargedMs: 0, policyVersion: 0, why: null };
+    const data = { rollout, attempt, sessionId: `s-${rollout}`, status: "timed_out" as const, ...rest };
+    const draft = { ...encodeEvents("environment", [{ type: "episode.ended", data }]), messageId: `end-${sequence}` };
+    await this.log.append({ ...draft, subject, expected: { subject, sequence } });
   }
 
   /** What the model has said of calls. */

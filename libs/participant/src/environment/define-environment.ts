@@ -126,7 +126,10 @@ async function runSteps(episode: EpisodeSteps): Promise<Outcome> {
 }
 
 async function parsed<Task>(name: string, schema: z.ZodType<Task>, given: unknown): Promise<Task> {
-  const task = await schema.safeParseAsync(given);
+  const task = await schema.safeParseAsync(given).catch((cause: unknown) => {
+    const words = `the task schema of environment ${name} threw, where it has to say what is wrong`;
+    throw new HoldpointError("invalid_request", words, { cause });
+  });
   if (task.success) return task.data;
   throw new HoldpointError("invalid_request", `no task of environment ${name}:\n${z.prettifyError(task.error)}`);
 }

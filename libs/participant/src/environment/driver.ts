@@ -8,6 +8,7 @@ import type { EpisodeState } from "@holdpoint/episode";
 import { parseJson } from "@holdpoint/eventsourcing";
 import { type EnvironmentEvent, type Episode, Json } from "@holdpoint/schemas";
 import type { Logger } from "@holdpoint/telemetry";
+import { untilAborted } from "../until-aborted.ts";
 import type { EnvironmentDefinition, Outcome } from "./define-environment.ts";
 import type { Environment } from "./environment.ts";
 import { BudgetSpent, type Meter } from "./meter.ts";
@@ -99,7 +100,7 @@ export class Driver {
     });
     try {
       signal.throwIfAborted();
-      const outcome = await unlessAborted(run(steps.forRun), signal);
+      const outcome = await untilAborted(run(steps.forRun), signal);
       await steps.finish();
       return outcome;
     } catch (error) {
@@ -146,7 +147,7 @@ export class Driver {
     const signal = AbortSignal.any([this.#retired.signal, AbortSignal.timeout(closeInAllMs)]);
     const closed = this.#servers.close(role, signal).catch(trouble);
     try {
-      await unlessAborted(closed, late.signal);
+      await untilAborted(closed, late.signal);
     } catch (error) {
       trouble(error);
     } finally {
@@ -164,11 +165,4 @@ export class Driver {
 function tooLate(): HoldpointError {
   const words = `no answer within ${closeMs} ms; it is asked on for ${closeInAllMs} ms, or until the attempt is retired`;
   return new HoldpointError("deadline_exceeded", words);
-}
-
-/** What `work` gives. @throws the signal's reason as soon as it is aborted, whatever becomes of `work` */
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  signal.addEventListener("abort", () => reject(signal.reason), { once: true });
-  return Promise.race([work, aborted]);
 }

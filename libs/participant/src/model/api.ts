@@ -22,10 +22,17 @@ export function apiOf(api: Api): Handle {
     } catch (error) {
       const answer = errorAnswer(error);
       const { method, path } = call;
-      if (answer.status === 500) api.logger.error({ err: error, method, path }, "a request failed");
+      const why = mistakeOf(error);
+      if (why !== undefined) api.logger.error({ err: why, method, path }, "a request failed");
       return answer;
     }
   };
+}
+
+/** What only whoever wrote this, or a policy, can mend; undefined where there is nothing of that kind. */
+function mistakeOf(error: unknown): unknown {
+  if (!HoldpointError.is(error)) return error;
+  return error.code === "invalid_request" ? error.cause : undefined;
 }
 
 async function route(api: Api, call: HttpCall): Promise<HttpAnswer> {

@@ -26,7 +26,12 @@ export interface PolicyReply {
 /** One version of a policy. */
 export interface Policy {
   readonly version: number;
-  /** Called once for each call, whoever asks again for it. One that takes long should let the event loop turn. */
+  /**
+   * Called once for each call, whoever asks again for it. One that takes long should let the event loop turn.
+   *
+   * @throws HoldpointError what the caller is told: `unavailable` has it ask again. Anything else that is thrown is told as
+   *   `invalid_request`, which ends what the caller is about
+   */
   reply(messages: readonly ChatMessage[], options: ReplyOptions): PolicyReply | Promise<PolicyReply>;
 }
 

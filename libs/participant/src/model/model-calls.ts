@@ -19,11 +19,15 @@ import {
   recall,
 } from "@holdpoint/ledger";
 import type { Episode } from "@holdpoint/schemas";
+import { keyOf } from "@holdpoint/session";
 import type { PolicyCall } from "./chat-request.ts";
 import { Holding } from "./holding.ts";
 import { Jobs } from "./jobs.ts";
 import type { Policies } from "./define-model.ts";
 import type { Model } from "./model.ts";
+
+/** Of how many episodes it is remembered that they have ended, beside what the log says: a straggling call comes soon, or never. */
+const rememberedEndings = 10_000;
 
 export interface ModelCallsOptions {
   readonly model: Model;
@@ -42,6 +46,8 @@ export class ModelCalls {
   readonly #model: Model;
   readonly #jobs: Jobs;
   readonly #holding: Holding;
+  /** Episodes that have ended here without a ledger, or before it was closed; the oldest first. */
+  readonly #ended = new Set<string>();
 
   constructor({ model, policies, holdMs }: ModelCallsOptions) {
     this.#model = model;
@@ -52,7 +58,7 @@ export class ModelCalls {
   /**
    * Answers from the ledger, or makes the call.
    *
-   * @throws HoldpointError `admission_closed` where a checkpoint is open; `stale_attempt` where the attempt was retired;
+   * @throws HoldpointError `admission_closed` where a checkpoint is open; `stale_attempt` where the attempt was retired, or has ended;
    *   `session_conflict` where the turn was asked with another request, or is not the next; `not_found` where the ledger of an
    *   episode that is under way is not here; `invalid_checkpoint_state` where its ledger was restored incomplete; what
    *   `Policies.find` throws
@@ -77,16 +83,36 @@ export class ModelCalls {
     await this.#jobs.end(isOver, reason);
   }
 
+  /** Ends all calls of an episode that has ended; returns when none is in the making. */
+  end(episode: Episode): Promise<void> {
+    const key = keyOf(episode);
+    this.#ended.delete(key);
+    this.#ended.add(key);
+    const [oldest] = this.#ended;
+    if (this.#ended.size > rememberedEndings && oldest !== undefined) this.#ended.delete(oldest);
+    const isOver = (other: Episode) => keyOf(other) === key;
+    this.#holding.end(({ episode: other }) => isOver(other), over(episode));
+    return this.#jobs.end(isOver, over(episode));
+  }
+
+  #hasEnded(episode: Episode): boolean {
+    const { sessions } = this.#model;
+    return this.#ended.has(keyOf(episode)) || (sessions.get(episode) === undefined && sessions.hasEnded(episode));
+  }
+
   #check(episode: Episode): void {
     this.#model.admission.check(episode);
+    if (this.#hasEnded(episode)) throw over(episode);
     if (this.#model.sessions.get(episode)?.status.restart !== true) return;
     const { rollout, attempt } = episode;
     const why = `the ledger of ${rollout}, attempt ${attempt}, was restored incomplete: start the rollout over`;
     throw new HoldpointError("invalid_checkpoint_state", why, { details: { rollout, attempt } });
   }
 
+  /** A ledger that no checkpoint holds is answered from while one is open. */
   #isClosed({ restart }: PolicyCall): boolean {
-    return this.#model.admission.isClosed && !restart;
+    const { admission, spec } = this.#model;
+    return admission.isClosed && !restart && spec.mode !== "restart_only";
   }
 
   #lookup({ episode, turn, digest }: PolicyCall): Lookup {
@@ -132,6 +158,11 @@ export class ModelCalls {
   async #record(event: LedgerEvent): Promise<void> {
     await this.#model.record(event);
   }
+}
+
+function over({ rollout, attempt }: Episode): HoldpointError {
+  const why = `attempt ${attempt} of ${rollout} has ended: its ledger is closed`;
+  return new HoldpointError("stale_attempt", why, { details: { rollout, attempt } });
 }
 
 function conflict({ episode, turn, digest }: PolicyCall, row: LedgerRow): HoldpointError {

@@ -1,10 +1,14 @@
 /**
- * Policies and what they say, read as it is written down: what the log could not be read with again is no reply. Whoever wrote the
- * policy is told by this process' log, and its callers of an internal error.
+ * Policies and what they say, read as it is written down: what the log could not be read with again is no reply.
+ *
+ * What a policy throws that is no HoldpointError is a mistake of whoever wrote it, which another try does not mend: its callers are
+ * told `invalid_request` and which policy it was, and this process' log what was thrown.
  */
+import { HoldpointError } from "@holdpoint/errors";
 import * as z from "zod";
 import type { ChatRequest } from "./chat-request.ts";
 import { assistantMessage } from "./chat-message.ts";
+import { untilAborted } from "../until-aborted.ts";
 import type { Policies, Policy, PolicyReply, ReplyOptions } from "./define-model.ts";
 import { tokensIn } from "./tokens.ts";
 
@@ -21,31 +25,49 @@ const count = z.int().nonnegative();
 const Usable = z.looseObject({ version: count, reply: z.custom((value) => typeof value === "function") });
 const Rest = z.looseObject({ tokens: z.object({ prompt: count, completion: count }).optional() });
 
-/** The policy called `name`. @throws TypeError where what is found there is none */
-export async function policyOf(policies: Policies, name: string, signal: AbortSignal): Promise<Policy> {
-  const policy = await policies.find(name, signal);
-  if (Usable.safeParse(policy).success) return policy;
-  throw new TypeError(`policy ${name} was found without a version, a whole number from 0, or without a reply`);
+/** The policy called `name`. @throws HoldpointError `invalid_request` where what is found there is none, or `find` is wrong */
+export function policyOf(policies: Policies, name: string, signal: AbortSignal): Promise<Policy> {
+  return authored(`finding policy ${name}`, signal, async () => {
+    const policy = await policies.find(name, signal);
+    if (Usable.safeParse(policy).success) return policy;
+    throw new TypeError(`policy ${name} was found without a version, a whole number from 0, or without a reply`);
+  });
 }
 
-/** @throws TypeError where the policy says no assistant message, or counts no tokens */
-export async function replied(
+/** @throws HoldpointError `invalid_request` where the policy throws, says no assistant message, or counts no tokens */
+export function replied(
   policy: Policy,
   request: ChatRequest,
   options: Omit<ReplyOptions, "request">,
 ): Promise<Replied> {
-  const reply: Partial<PolicyReply> = await policy.reply(request.messages, { ...options, request });
-  const message = assistantMessage(reply.message);
+  return authored(`policy ${request.model}`, options.signal, () => reply(policy, request, options));
+}
+
+async function reply(policy: Policy, request: ChatRequest, options: Omit<ReplyOptions, "request">): Promise<Replied> {
+  const said: Partial<PolicyReply> = await policy.reply(request.messages, { ...options, request });
+  const message = assistantMessage(said.message);
   if (message === undefined) {
     throw new TypeError(`policy ${request.model} replied without a message { role: "assistant", content, … }`);
   }
-  const { data: { tokens } = {}, success } = Rest.safeParse(reply);
+  const { data: { tokens } = {}, success } = Rest.safeParse(said);
   if (!success) throw new TypeError(`policy ${request.model} counts tokens that are no whole numbers`);
-  const { staging = null } = reply;
+  const { staging = null } = said;
   return {
     text: JSON.stringify(message),
     staged: staging === null ? null : JSON.stringify(staging),
     promptTokens: tokens?.prompt ?? tokensIn(request.messages),
     completionTokens: tokens?.completion ?? tokensIn([message]),
   };
+}
+
+/** @param what of the author's is run, for messages */
+async function authored<T>(what: string, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  try {
+    return await untilAborted(run(), signal);
+  } catch (cause) {
+    signal.throwIfAborted(); // what it throws then says only that it was told to stop
+    if (HoldpointError.is(cause)) throw cause;
+    const words = `${what} failed in its own code, which no repetition mends: the log of this process says how`;
+    throw new HoldpointError("invalid_request", words, { cause });
+  }
 }

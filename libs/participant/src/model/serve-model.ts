@@ -61,7 +61,7 @@ export async function serveModel(
       retire: (marks) => calls.retire(marks).then(() => []),
     },
   });
-  const endings = await followEndings(model, log, run);
+  const endings = await followEndings(model, calls, log);
   endings.ended.catch(lost);
   policies.ended?.catch(lost);
   http.serve(apiOf({ complete: (call) => completeCall(calls, call), policies, logger }));
