@@ -22,17 +22,15 @@ export interface CheckedOutcome {
   readonly isError: boolean;
 }
 
+export type PreparedTool = (call: PreparedCall) => Promise<CheckedOutcome>;
+
 export interface CheckedTool {
   readonly description: string;
   /** JSON schema of an object. */
   readonly inputSchema: { readonly type: "object"; readonly [name: string]: unknown };
   readonly repeats: boolean;
-  /**
-   * What runs the tool on `input`.
-   *
-   * @throws HoldpointError `invalid_request` where the input is not what the tool takes
-   */
-  readonly prepare: (input: unknown) => (call: PreparedCall) => Promise<CheckedOutcome>;
+  /** What runs the tool on `input`; `wrong` where it is not what the tool takes. @throws what the author's schema throws */
+  readonly prepare: (input: unknown) => Promise<PreparedTool | { readonly wrong: string }>;
 }
 
 interface PreparedVerification extends PreparedCall {
@@ -54,7 +52,7 @@ export interface Resources {
    */
   readonly open: (seed: unknown) => Promise<Json>;
   /** @throws HoldpointError `invalid_request` where the seed is not what the definition takes */
-  readonly checkSeed: (seed: unknown) => void;
+  readonly checkSeed: (seed: unknown) => Promise<void>;
   /** @throws what `state.evolve` throws, and HoldpointError `invalid_request` where it gives nothing */
   readonly evolve: (state: Json, change: Json) => Json;
   readonly tools: ReadonlyMap<string, CheckedTool>;
@@ -168,11 +166,11 @@ function stateOf<State extends Json, Seed, Inputs>(
   read: Reader<State>,
 ): Pick<Resources, "open" | "evolve" | "checkSeed"> {
   return {
-    checkSeed: (value) => void parsedAs(schema, value, `the seed of ${name}`),
+    checkSeed: async (value) => void (await parsedAs(schema, value, `the seed of ${name}`)),
     open: async (value) => {
-      const seed = parsedAs(schema, value, `the seed of ${name}`);
+      const seed = await parsedAs(schema, value, `the seed of ${name}`);
       if (state === undefined) return null;
-      return frozen(jsonOf(await state.open(seed), `${name}: state.open`));
+      return frozen(await jsonOf(await state.open(seed), `${name}: state.open`));
     },
     evolve: (before, change) => {
       if (state === undefined) throw wrong(`${name}: a tool gave a change, and the definition has no state`);
@@ -203,15 +201,15 @@ function checkedTool<State extends Json, Input>(
     description,
     inputSchema: schemaOf(input, title),
     repeats,
-    prepare: (value) => {
-      const parsed = input.safeParse(value);
-      if (!parsed.success) throw wrong(`wrong arguments: ${z.prettifyError(parsed.error)}`);
+    prepare: async (value) => {
+      const parsed = await input.safeParseAsync(value);
+      if (!parsed.success) return { wrong: `wrong arguments: ${z.prettifyError(parsed.error)}` };
       return async ({ state, session, signal }) => {
         const given = await run({ state: read(state), input: parsed.data, session, signal });
         const outcome = Outcome.safeParse(given);
         if (!outcome.success) throw new TypeError(`${title}: run gave no outcome: ${z.prettifyError(outcome.error)}`);
         const { result, change, isError = false } = outcome.data;
-        if (change !== undefined) jsonOf(change, `${title}: change`);
+        if (change !== undefined) await jsonOf(change, `${title}: change`);
         return { result, change, isError };
       };
     },
@@ -238,7 +236,7 @@ function verifyOf<State extends Json, Seed, Inputs>(
   return async ({ state, seed, output, session, signal }) => {
     const given = await verify.run({
       state: read(state),
-      seed: parsedAs(schema, seed, `the seed of ${name}`),
+      seed: await parsedAs(schema, seed, `the seed of ${name}`),
       output,
       session,
       signal,
@@ -251,15 +249,15 @@ function verifyOf<State extends Json, Seed, Inputs>(
   };
 }
 
-function parsedAs<T>(schema: z.ZodType<T>, value: unknown, title: string): T {
-  const parsed = schema.safeParse(value);
+async function parsedAs<T>(schema: z.ZodType<T>, value: unknown, title: string): Promise<T> {
+  const parsed = await schema.safeParseAsync(value);
   if (parsed.success) return parsed.data;
   throw wrong(`${title}: ${z.prettifyError(parsed.error)}`);
 }
 
 /** @throws HoldpointError `invalid_request` where `value` is no JSON, or more than an event holds */
-function jsonOf(value: unknown, title: string): Json {
-  const json = parsedAs(Json, value, title);
+async function jsonOf(value: unknown, title: string): Promise<Json> {
+  const json = await parsedAs(Json, value, title);
   const bytes = Buffer.byteLength(JSON.stringify(json));
   if (bytes <= maxJsonBytes) return json;
   throw wrong(

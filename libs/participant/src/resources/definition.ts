@@ -45,7 +45,8 @@ export interface ToolDefinition<State, Input> {
    * A `HoldpointError` that it throws goes out as it is, and says that the call did nothing: the same call is refused the same way
    * again, or, with `unavailable` and `admission_closed`, runs again. `invalid_checkpoint_state` says that the session has lost what it
    * stands on, and makes it a restart. Anything else that it throws leaves open what it did: where the tool `repeats` the caller is
-   * told `unavailable`, and the call runs again when it is asked again; else the session is a restart.
+   * told `unavailable`, and the call runs again when it is asked again; else the session is a restart. Its words stay in the log of this
+   * process.
    */
   readonly run: (call: ToolCallOf<State, Input>) => Promise<ToolOutcome>;
 }
@@ -92,7 +93,10 @@ export interface ResourcesDefinition<State extends Json, Seed, Inputs> {
      * again; what has finished never does.
      */
     readonly mode?: StepMode;
-    /** A `HoldpointError` goes out as it is; anything else that it throws is told as `unavailable`, and it is asked again. */
+    /**
+     * A `HoldpointError` that it throws goes out as it is: with `unavailable` it is asked again. Anything else is a mistake of its own:
+     * the caller is told `invalid_request`, the episode fails, and the words stay in the log of this process.
+     */
     readonly run: (verification: Verification<State, Seed>) => Promise<VerdictOf>;
   };
   /** Each seed reply carries a token of its attempt, which opens the tools over MCP for so long. Absent: direct calls only. */

@@ -9,7 +9,7 @@ import type { Resources } from "./define-resources.ts";
 import type { SessionName } from "./external-hooks.ts";
 import type { GrantBook } from "./grants.ts";
 import { sessionOver } from "./live-sessions.ts";
-import type { ResourcesSession } from "./resources-session.ts";
+import { nameOf, type ResourcesSession } from "./resources-session.ts";
 
 export type ResourcesParticipant = Participant<ResourcesSession, ResourcesEvent>;
 
@@ -34,12 +34,32 @@ export function sessionIn({ participant }: Desk, episode: Episode): Session<Reso
   if (session === undefined) throw sessionOver(episode);
   const { lost } = session.state;
   if (lost === null) return session;
-  const { rollout, attempt } = session;
-  throw new HoldpointError(
-    "invalid_checkpoint_state",
-    `attempt ${attempt} of ${rollout} cannot go on, and has to start over: ${lost}`,
-    { details: { rollout, attempt } },
-  );
+  throw cannotGoOn(session, lost);
+}
+
+/**
+ * The session, for work that stands on all that was done before.
+ *
+ * @throws HoldpointError as `sessionIn` does, and `invalid_checkpoint_state` where what a call did is not known: it is a restart then
+ */
+export async function soundSessionIn(desk: Desk, episode: Episode): Promise<Session<ResourcesSession>> {
+  const session = sessionIn(desk, episode);
+  const why = whyLost(desk, session.state);
+  if (why === undefined) return session;
+  await markLost(desk, session, why);
+  throw cannotGoOn(session, why);
+}
+
+/** Why a session in which nothing is under way cannot go on: its last call did not end, and may not simply run again (L3). */
+export function whyLost({ resources }: Desk, { started, lost }: ResourcesSession): string | undefined {
+  if (lost !== null) return lost;
+  if (started === null || resources.tools.get(started.name)?.repeats === true) return undefined;
+  return `the call ${nameOf(started)} of ${started.name} did not end, and may not run again`;
+}
+
+function cannotGoOn({ rollout, attempt }: Episode, why: string): HoldpointError {
+  const words = `attempt ${attempt} of ${rollout} cannot go on, and has to start over: ${why}`;
+  return new HoldpointError("invalid_checkpoint_state", words, { details: { rollout, attempt } });
 }
 
 export function namedSession({ rollout, attempt, state }: Session<ResourcesSession>): SessionName {

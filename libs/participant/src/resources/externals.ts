@@ -11,6 +11,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import { Json, type ResourcesEvent } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { RoleHooks } from "../role-spec.ts";
+import { hooked } from "./author-hook.ts";
 import { eachBounded } from "./bounded.ts";
 import { type Desk, namedSession } from "./desk.ts";
 import type { ExternalState, SessionName } from "./external-hooks.ts";
@@ -84,7 +85,7 @@ export class Externals {
     if (state.lost !== null) refuse(state.lost);
     const seed: unknown = JSON.parse(await participant.contents.read(state.seed));
     try {
-      resources.checkSeed(seed);
+      await resources.checkSeed(seed);
     } catch (error) {
       refuse("its seed is not what the definition takes", error);
     }
@@ -100,7 +101,12 @@ export class Externals {
     await eachBounded(sessions, lanes, async (session) => {
       signal.throwIfAborted();
       const { rollout, attempt } = session;
-      const reference = checked(await external.capture(namedSession(session), checkpointId, signal), rollout);
+      const reference = checked(
+        await this.#hooked("external.capture", signal, () =>
+          external.capture(namedSession(session), checkpointId, signal),
+        ),
+        rollout,
+      );
       this.#fresh.add(nameOf(reference));
       this.#know({ checkpointId, reference });
       events.push({ type: "state.exported", data: { rollout, attempt, checkpointId, reference } });
@@ -119,7 +125,7 @@ export class Externals {
         signal.throwIfAborted();
         this.#installed.set(keyOf(session), session);
         this.#know(captured);
-        await external.install(captured.reference, session, signal);
+        await this.#hooked("external.install", signal, () => external.install(captured.reference, session, signal));
       });
     } catch (error) {
       await this.#takeBack(orders.map(({ session }) => session));
@@ -143,13 +149,20 @@ export class Externals {
     const unneeded = [...this.#known].filter(([name, known]) => !isNeeded(name, known) && !this.#fresh.has(name));
     await eachBounded(unneeded, lanes, async ([name, { reference }]) => {
       signal.throwIfAborted();
-      await external.free({ reference }, signal);
+      await this.#hooked("external.free", signal, () => external.free({ reference }, signal));
       this.#known.delete(name);
     });
     const needed = [...this.#known].filter(([name, known]) => isNeeded(name, known));
     const references = needed.map(([, { reference }]) => reference);
-    await external.release?.({ kept, dropped, references }, signal);
+    await this.#hooked("external.release", signal, async () =>
+      external.release?.({ kept, dropped, references }, signal),
+    );
     return [];
+  }
+
+  /** What fails here may go well when it is asked for again. */
+  #hooked<Result>(name: string, signal: AbortSignal, call: () => Promise<Result>): Promise<Result> {
+    return hooked(this.#desk, { name, code: "unavailable", signal }, call);
   }
 
   #know(captured: Captured): void {

@@ -6,9 +6,8 @@
  */
 import type { Blocker } from "@holdpoint/schemas";
 import { keyOf } from "@holdpoint/session";
-import { type Desk, markLost } from "./desk.ts";
+import { type Desk, markLost, whyLost } from "./desk.ts";
 import { liveSessions } from "./live-sessions.ts";
-import { nameOf, type ResourcesSession } from "./resources-session.ts";
 
 export class Recovery {
   readonly #desk: Desk;
@@ -40,10 +39,4 @@ export class Recovery {
         });
     }
   }
-}
-
-function whyLost({ resources }: Desk, { started, lost }: ResourcesSession): string | undefined {
-  if (lost !== null) return lost;
-  if (started === null || resources.tools.get(started.name)?.repeats === true) return undefined;
-  return `the call ${nameOf(started)} of ${started.name} did not end, and may not run again`;
 }

@@ -204,7 +204,8 @@ function changed(session: ResourcesSession, change: Json, { evolve: evolveState 
   try {
     return { ...session, state: evolveState(session.state, change) };
   } catch (error) {
-    return { ...session, lost: `its recorded changes cannot be folded: ${String(error)}` };
+    const kind = error instanceof Error ? error.name : typeof error; // its words may hold secrets
+    return { ...session, lost: `its recorded changes cannot be folded: state.evolve threw (${kind})` };
   }
 }
 

@@ -6,6 +6,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, Json, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
+import { hooked } from "./author-hook.ts";
 import type { Desk } from "./desk.ts";
 import { canonicalJson, refuseBeside } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
@@ -32,7 +33,7 @@ export class Seeding {
   /**
    * Answers a seed: sets the session up, or, where there is one of the same seed, claims it as it is. Each answer has fresh access.
    *
-   * @throws HoldpointError `invalid_request` for a seed that the definition does not take, `session_conflict` where the session has
+   * @throws HoldpointError `invalid_request` for a seed that the definition does not take or throws on, `session_conflict` where the session has
    *   another one or another attempt of the rollout is live, `stale_attempt` where it was retired meanwhile
    */
   async seed({ rollout, attempt }: Episode, { sessionId, seed }: SeedRequest): Promise<SeedReply> {
@@ -79,8 +80,11 @@ export class Seeding {
     const { resources } = this.#desk;
     const { episode, sessionId, value } = order;
     try {
-      const state = await resources.open(value);
-      await resources.external?.open({ ...episode, sessionId }, signal);
+      const opening = { name: "the seed's schema or state.open", code: "invalid_request", signal } as const;
+      const state = await hooked(this.#desk, opening, () => resources.open(value));
+      await hooked(this.#desk, { ...opening, name: "external.open" }, async () =>
+        resources.external?.open({ ...episode, sessionId }, signal),
+      );
       return state;
     } catch (error) {
       await this.#free(order);

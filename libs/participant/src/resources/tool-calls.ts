@@ -3,17 +3,19 @@
  *
  * 1. `tool.started` is acknowledged before anything is executed, `tool.finished` before anything is answered (L2).
  * 2. A call that did not end may run again where its tool `repeats`, or has said itself that it did nothing. Any other makes its
- *    session a restart: what it did is not known.
+ *    session a restart: what it did is not known. So does one whose result could not be recorded.
  * 3. What is wrong with a call is its result, for whoever wrote it. A refusal is an error of the protocol, never a text in a
  *    conversation.
+ * 4. What a tool throws stays in this process: no word of it goes into the log or a reply.
  */
 import { HoldpointError } from "@holdpoint/errors";
 import { decodeEvents, parseJson } from "@holdpoint/eventsourcing";
 import type { Episode, Problem, ResourcesEvent } from "@holdpoint/schemas";
 import { sha256 } from "../hash.ts";
 import { problemOf } from "../rpc-server.ts";
-import type { CheckedOutcome, CheckedTool } from "./define-resources.ts";
-import { type Desk, type Given, markLost, namedSession, sessionIn } from "./desk.ts";
+import { hooked, threw } from "./author-hook.ts";
+import type { CheckedOutcome, CheckedTool, PreparedTool } from "./define-resources.ts";
+import { type Desk, type Given, markLost, namedSession, sessionIn, soundSessionIn } from "./desk.ts";
 import { canonicalJson } from "./live-sessions.ts";
 import { type CallName, type FinishedCall, finishedCall, nameOf, refusal, type ToolCall } from "./resources-session.ts";
 
@@ -35,6 +37,11 @@ interface Order {
 
 /** What became of an execution: it is recorded, whichever it is. */
 type Ended = CheckedOutcome | { readonly problem: Problem };
+
+interface Ready {
+  readonly tool: CheckedTool;
+  readonly run: PreparedTool;
+}
 
 export class ToolCalls {
   readonly #desk: Desk;
@@ -86,21 +93,37 @@ export class ToolCalls {
 
   async #anew(order: Order, signal: AbortSignal): Promise<Given> {
     const { participant } = this.#desk;
+    await soundSessionIn(this.#desk, order.episode);
     const { caller, key, ...call } = order.call;
     const by = { ...(caller !== undefined && { caller }), ...(key !== undefined && { key }) };
-    await participant.record({ type: "tool.started", data: { ...order.episode, ...call, snapshot: null, ...by } });
-    const ended = await this.#executed(order, signal);
-    return this.#record(order, ended);
+    const started: ResourcesEvent = {
+      type: "tool.started",
+      data: { ...order.episode, ...call, snapshot: null, ...by },
+    };
+    const ready = await this.#prepared(order);
+    signal.throwIfAborted();
+    if (!("tool" in ready)) return this.#record(order, ready, [started]); // nothing runs, so nothing can be left open
+    await participant.record(started);
+    return this.#record(order, await this.#executed(order, ready, signal));
   }
 
-  async #executed(order: Order, signal: AbortSignal): Promise<Ended> {
-    const { resources, participant } = this.#desk;
-    const { call, input } = order;
-    const tool = resources.tools.get(call.name);
-    if (tool === undefined)
-      return wrong(`there is no tool ${call.name}; there are ${[...resources.tools.keys()].join(", ")}`);
-    const run = prepared(tool, input);
-    if (run instanceof HoldpointError) return wrong(run.message);
+  /** What is to run, or why nothing does. */
+  async #prepared({ call, input }: Order): Promise<Ready | Ended> {
+    const { tools } = this.#desk.resources;
+    const tool = tools.get(call.name);
+    if (tool === undefined) return wrong(`there is no tool ${call.name}; there are ${[...tools.keys()].join(", ")}`);
+    const json = parseJson(new TextEncoder().encode(input));
+    const schema = { name: `tools.${call.name}.input`, code: "invalid_request" } as const;
+    try {
+      const run = await hooked(this.#desk, schema, () => tool.prepare(json.ok ? json.value : undefined));
+      return typeof run === "function" ? { tool, run } : wrong(run.wrong);
+    } catch (error) {
+      return { problem: problemOf(error) };
+    }
+  }
+
+  async #executed(order: Order, { tool, run }: Ready, signal: AbortSignal): Promise<Ended> {
+    const { resources } = this.#desk;
     const session = sessionIn(this.#desk, order.episode);
     const { state } = session.state;
     try {
@@ -109,20 +132,23 @@ export class ToolCalls {
       return outcome;
     } catch (error) {
       signal.throwIfAborted();
-      participant.options.trouble(`the tool ${call.name} of ${resources.name} failed`, error);
       return this.#failed(order, tool, error);
     }
   }
 
   /** @returns how the call ended, which is recorded @throws where it has no end */
   async #failed({ episode, call }: Order, { repeats }: CheckedTool, error: unknown): Promise<Ended> {
+    const words = threw(this.#desk, `the tool ${call.name}`, error);
     const isLost = HoldpointError.is(error, "invalid_checkpoint_state");
-    if (!isLost && (repeats || HoldpointError.is(error))) return { problem: problemOf(error) };
-    await markLost(this.#desk, episode, `the call ${nameOf(call)} of ${call.name} has no end: ${String(error)}`);
+    if (!isLost && HoldpointError.is(error)) return { problem: problemOf(error) };
+    if (!isLost && repeats) return { problem: { code: "unavailable", message: words } };
+    const why = isLost ? error.message : words;
+    await markLost(this.#desk, episode, `the call ${nameOf(call)} of ${call.name} has no end: ${why}`);
     throw isLost ? error : lost(call, error);
   }
 
-  async #record({ episode, call }: Order, ended: Ended): Promise<Given> {
+  /** @param before what goes before it, in the same message */
+  async #record({ episode, call }: Order, ended: Ended, before: readonly ResourcesEvent[] = []): Promise<Given> {
     const { participant, newId } = this.#desk;
     const { caller, turn, index } = call;
     const named = {
@@ -134,13 +160,14 @@ export class ToolCalls {
     };
     if ("problem" in ended) {
       const result = await participant.contents.write("");
-      await participant.record({ type: "tool.finished", data: { ...named, result, problem: ended.problem } });
+      const { problem } = ended;
+      await participant.record(...before, { type: "tool.finished", data: { ...named, result, problem } });
       throw refusal(ended.problem);
     }
     const { change, isError } = ended;
     const content = await participant.contents.write(ended.result);
     const more = { ...(change !== undefined && { change }), ...(isError && { isError }) };
-    await participant.record({ type: "tool.finished", data: { ...named, result: content, ...more } });
+    await participant.record(...before, { type: "tool.finished", data: { ...named, result: content, ...more } });
     return { content, isError };
   }
 
@@ -186,16 +213,6 @@ function orderOf({ rollout, attempt }: Episode, name: CallName, asked: Asked): O
 /** Of arguments that came as a value: the same for the same. */
 export function argumentsText(value: Readonly<Record<string, unknown>> | undefined): string {
   return canonicalJson(value ?? {});
-}
-
-function prepared(tool: CheckedTool, input: string): ReturnType<CheckedTool["prepare"]> | HoldpointError {
-  try {
-    const json = parseJson(new TextEncoder().encode(input));
-    return tool.prepare(json.ok ? json.value : undefined);
-  } catch (error) {
-    if (HoldpointError.is(error)) return error;
-    throw error;
-  }
 }
 
 /** What a model did wrong, for the model to read. */

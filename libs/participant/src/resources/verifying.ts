@@ -1,12 +1,13 @@
 /** The verdict: judged once, and answered from the log from then on. */
 import type { Content, Episode } from "@holdpoint/schemas";
-import { type Desk, type Given, namedSession, sessionIn } from "./desk.ts";
+import { hooked } from "./author-hook.ts";
+import { type Desk, type Given, namedSession, soundSessionIn } from "./desk.ts";
 
 /**
  * Judges what the session has come to, unless that was done before.
  *
- * @throws HoldpointError `invalid_checkpoint_state` where the session was lost, `stale_attempt` where it ends meanwhile; and what
- *   `verify.run` refused with
+ * @throws HoldpointError `invalid_checkpoint_state` where the session was lost, `stale_attempt` where it ends meanwhile, `invalid_request`
+ *   where `verify.run` threw; and what it refused with
  */
 export async function verify(desk: Desk, { rollout, attempt }: Episode, output: Content | undefined): Promise<Content> {
   const episode = { rollout, attempt };
@@ -26,15 +27,19 @@ interface Court {
 
 async function judged(desk: Desk, { episode, output }: Court, signal: AbortSignal): Promise<Given> {
   const { participant, resources, newId } = desk;
-  const session = sessionIn(desk, episode);
+  const session = await soundSessionIn(desk, episode);
   const { state, seed } = session.state;
-  const found = await resources.verify({
+  const seeded: unknown = JSON.parse(await participant.contents.read(seed));
+  const asked = {
     state,
-    seed: JSON.parse(await participant.contents.read(seed)),
+    seed: seeded,
     output: output === undefined ? undefined : await participant.contents.read(output),
     session: namedSession(session),
     signal,
-  });
+  };
+  const found = await hooked(desk, { name: "verify.run", code: "invalid_request", signal }, () =>
+    resources.verify(asked),
+  );
   signal.throwIfAborted();
   const content = await participant.contents.write(JSON.stringify(found));
   const execution = newId("verify", episode);
