@@ -1,6 +1,7 @@
 /** The ask to prepare: admission has closed with it; waits for what is not at a boundary, and says what a checkpoint can hold. */
 import type { Ask } from "@holdpoint/checkpoint";
-import { type Blocker, type Episode, maxNamedBlockers } from "@holdpoint/schemas";
+import { HoldpointError } from "@holdpoint/errors";
+import { type Blocker, type Episode, maxNamedBlockers, type Problem } from "@holdpoint/schemas";
 import { isAtBoundary, type Session, type SessionEvent } from "@holdpoint/session";
 import type { Answer } from "./obedience.ts";
 import type { Participant } from "./participant.ts";
@@ -12,18 +13,33 @@ export async function prepare<State, Own extends SessionEvent>(
   _ask: Ask,
   signal: AbortSignal,
 ): Promise<Answer> {
-  const problem = await participant.admission.readiness
-    .until(() => isReady(participant), signal)
-    .then(() => undefined, problemOf);
-  const blockers = blockersOf(participant);
-  const sessions = participant.sessions.all();
-  return {
-    blockers: blockers.slice(0, maxNamedBlockers),
-    blockerCount: blockers.length,
-    restarts: restartsOf(participant),
-    continued: sessions.filter((session) => isCapturable(participant, session)).map((session) => episodeOf(session)),
-    ...(problem !== undefined && { problem }),
-  };
+  for (;;) {
+    const problem = await waited(participant, signal);
+    const blockers = blockersOf(participant);
+    if (problem === undefined && blockers.length > 0) continue; // lost again before it was looked at
+    const sessions = participant.sessions.all();
+    return {
+      blockers: blockers.slice(0, maxNamedBlockers),
+      blockerCount: blockers.length,
+      restarts: restartsOf(participant),
+      continued: sessions.filter((session) => isCapturable(participant, session)).map((session) => episodeOf(session)),
+      ...(problem !== undefined && { problem }),
+    };
+  }
+}
+
+/** @returns why it was not waited for to the end; undefined: nothing blocks */
+async function waited<State, Own extends SessionEvent>(
+  participant: Participant<State, Own>,
+  signal: AbortSignal,
+): Promise<Problem | undefined> {
+  try {
+    await participant.admission.readiness.until(() => isReady(participant), signal);
+    return undefined;
+  } catch (error) {
+    if (!HoldpointError.is(error)) throw error;
+    return problemOf(error);
+  }
 }
 
 /** Whether nothing blocks, without saying what does. */
@@ -43,8 +59,16 @@ function* blocking<State, Own extends SessionEvent>(participant: Participant<Sta
     if (isAtBoundary(session.status) || !isCapturable(participant, session)) continue;
     yield { ...episodeOf(session), reason: "running", sinceMs: clock.nowMs() };
   }
-  yield* admission.blockers();
-  for (const blocker of hooks.blockers?.() ?? []) if (!admission.isExcluded(blocker)) yield blocker;
+  const inFlight = [...admission.blockers(), ...(hooks.blockers?.() ?? [])];
+  for (const blocker of inFlight) if (!isRestart(participant, blocker)) yield blocker;
+}
+
+/** A restart is never waited for, whatever of it is in flight. */
+function isRestart<State, Own extends SessionEvent>(
+  { sessions, admission }: Participant<State, Own>,
+  episode: Episode,
+): boolean {
+  return admission.isExcluded(episode) || sessions.get(episode)?.status.restart === true;
 }
 
 export function isCapturable<State, Own extends SessionEvent>(

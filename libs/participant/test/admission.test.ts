@@ -1,92 +1,8 @@
-import { type AnyMethod, method } from "@holdpoint/participant";
-import { type Episode, rpcSubject, seedSubject } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
-import * as z from "zod";
-import { type Agent, episodeOf, received, Room, seeded, started, turns } from "./room.ts";
+import { episodeOf, Room, seeded, started, turns } from "./room.ts";
+import { Desk, refusal } from "./seed-desk.ts";
 
 const r1 = episodeOf("r1");
-const r2 = episodeOf("r2");
-
-/** Seeds and calls that wait until they are let through, one gate for each kind. */
-class Desk {
-  readonly room = new Room();
-  readonly seeding = Promise.withResolvers<void>();
-  readonly calling = Promise.withResolvers<void>();
-  /** What its seeds free when they come to nothing. */
-  readonly freed: string[] = [];
-  readonly #seeding = new Map<string, Promise<object>>();
-  agent: Agent | undefined;
-
-  async open(): Promise<Agent> {
-    const agent = await this.room.open();
-    await agent.serve({ methods: this.#methods(agent), hooks: {} });
-    await this.room.join(agent.options.worker, agent.options.incarnation);
-    await turns();
-    this.agent = agent;
-    return agent;
-  }
-
-  #methods(agent: Agent): Readonly<Record<string, AnyMethod>> {
-    const body = z.looseObject({});
-    return {
-      seed: method({
-        body,
-        whileClosed: "held",
-        seeds: true,
-        blocks: "seed in flight",
-        handle: (episode) => this.#seed(agent, episode),
-      }),
-      tool: method({
-        body: z.strictObject({ to: z.string(), name: z.string() }),
-        whileClosed: "held",
-        blocks: "tool call in flight",
-        handle: async (episode) => {
-          await this.calling.promise;
-          await agent.record(received(episode, 0));
-          return { done: true };
-        },
-      }),
-      start: method({ body, whileClosed: "refused", handle: async () => ({}) }),
-      close: method({ body, whileClosed: "through", ends: true, handle: (episode) => this.#close(agent, episode) }),
-    };
-  }
-
-  async #close(agent: Agent, episode: Episode): Promise<object> {
-    const seeding = this.#seeding.get(episode.rollout);
-    await seeding?.catch(() => {});
-    if (agent.sessions.get(episode) !== undefined) await agent.record({ type: "session.closed", data: episode });
-    return { awaited: seeding !== undefined };
-  }
-
-  #seed(agent: Agent, episode: Episode): Promise<object> {
-    const seeding = this.#seeded(agent, episode);
-    this.#seeding.set(episode.rollout, seeding);
-    return seeding;
-  }
-
-  async #seeded(agent: Agent, episode: Episode): Promise<object> {
-    await this.seeding.promise;
-    try {
-      await agent.record(seeded(episode));
-    } catch (error) {
-      this.freed.push(episode.rollout);
-      throw error;
-    }
-    return { seeded: true };
-  }
-
-  seed(episode: Episode): Promise<unknown> {
-    return this.room.request(seedSubject("room", "agent", "main"), episode);
-  }
-
-  call(name: string, episode: Episode, body: object = { to: "main" }): Promise<unknown> {
-    return this.room.request(rpcSubject("room", episode, "agent", name), body);
-  }
-}
-
-function refusal(code: string) {
-  return { ok: false, problem: { code, message: expect.any(String) } };
-}
 
 test("[S8] [S9] [S17] hundreds of first seeds in flight when admission closes are restarts, and nobody waits for them", async () => {
   const desk = new Desk();
@@ -185,6 +101,34 @@ test("[S7] a restart never parks, and is never waited for", async () => {
   await agent.boundary(r1);
 });
 
+test("[S7] what is in flight of a restart is not waited for, neither a call nor what a hook names, and also where it is marked meanwhile", async () => {
+  const desk = new Desk();
+  const agent = await desk.open({ blockers: () => [{ ...r1, reason: "by the hook", sinceMs: 0 }] });
+  await agent.record(seeded(r1));
+  const call = desk.call("tool", r1, { to: "main", name: "ls" });
+  await turns(2);
+  const asked = await desk.room.ask("prepare");
+  await turns();
+  expect(agent.gate.asks.length).toBe(1);
+  await agent.record({ type: "session.restart_marked", data: { ...r1, why: "its sandbox is gone" } });
+  expect(await desk.room.answerTo(asked)).toMatchObject({ blockerCount: 0, restarts: [r1], continued: [] });
+  expect(await desk.room.obeyed("capture", { scope: [] })).toMatchObject({ sessions: 0 });
+  await desk.room.cut([]);
+  desk.calling.resolve();
+  expect(await call).toMatchObject({ ok: true });
+});
+
+test("[A4] readiness that is lost as soon as it was seen is waited for again, until the deadline", async () => {
+  const desk = new Desk();
+  let asked = 0;
+  const blockers = () => {
+    asked += 1;
+    return asked === 2 ? [{ ...r1, reason: "again", sinceMs: 0 }] : [];
+  };
+  await desk.open({ blockers });
+  expect(await desk.room.obeyed("prepare")).toMatchObject({ blockerCount: 0, blockers: [] });
+});
+
 test("[C3] a participant that only restarts is ready at once, names its sessions, parks none, and captures an empty scope", async () => {
   const room = new Room();
   const agent = await room.enter({ mode: "restart_only" });
@@ -261,52 +205,6 @@ test("[A15] what a method throws that has no code stays here: its caller is told
   expect(JSON.stringify(await failing)).not.toContain("secret");
   expect(desk.room.troubles.join()).toContain("sk-secret");
   expect(JSON.stringify(await desk.room.said())).not.toContain("secret");
-});
-
-test("a close reaches a session whose first seed is in flight, and awaits it: nothing is left", async () => {
-  const desk = new Desk();
-  const agent = await desk.open();
-  const seeding = desk.seed(r1);
-  await turns(2);
-  const closing = desk.call("close", r1);
-  await turns(2);
-  desk.seeding.resolve();
-  expect(await closing).toEqual({ ok: true, data: { awaited: true } });
-  expect(await seeding).toMatchObject({ ok: true });
-  expect(agent.sessions.all()).toEqual([]);
-});
-
-test("a close calls off a first seed that is held: it makes no session when admission opens", async () => {
-  const desk = new Desk();
-  const agent = await desk.open();
-  desk.seeding.resolve();
-  await desk.room.obeyed("prepare");
-  const seeds = [desk.seed(r1), desk.seed(r1), desk.seed(r2)];
-  await turns();
-  expect(await desk.call("close", r1)).toEqual({ ok: true, data: { awaited: false } });
-  await desk.room.resume();
-  expect(await Promise.all(seeds)).toMatchObject([refusal("stale_attempt"), refusal("stale_attempt"), { ok: true }]);
-  expect(agent.sessions.all()).toMatchObject([r2]);
-});
-
-test("a close calls off a repeated seed that is held: what was closed is not seeded again", async () => {
-  const desk = new Desk();
-  const agent = await desk.open();
-  desk.seeding.resolve();
-  await agent.record(seeded(r1));
-  await desk.room.obeyed("prepare");
-  const seeding = desk.seed(r1);
-  await turns();
-  expect(await desk.call("close", r1)).toMatchObject({ ok: true });
-  await desk.room.resume();
-  expect(await seeding).toMatchObject(refusal("stale_attempt"));
-  expect(agent.sessions.all()).toEqual([]);
-});
-
-test("a close of what was never seeded finds nothing", async () => {
-  const desk = new Desk();
-  await desk.open();
-  expect(await desk.call("close", r1)).toMatchObject(refusal("not_found"));
 });
 
 test("[A16] continuation traffic that reaches a process without the session is refused", async () => {

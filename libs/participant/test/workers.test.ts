@@ -128,13 +128,13 @@ describe("a request", () => {
   });
 });
 
-describe("a first seed that is held", () => {
-  /** Both workers obey it. */
-  const obeyed = async (room: Room, ...order: Parameters<Room["ask"]>) => {
-    const asked = await room.ask(...order);
-    await Promise.all(["0", "1"].map((worker) => room.answerTo(asked, worker)));
-  };
+/** Both workers obey it. */
+async function obeyed(room: Room, ...order: Parameters<Room["ask"]>): Promise<void> {
+  const asked = await room.ask(...order);
+  await Promise.all(["0", "1"].map((worker) => room.answerTo(asked, worker)));
+}
 
+describe("a first seed that is held", () => {
   test("is made once, also where a worker joins meanwhile that would be picked", async () => {
     const { room, workers, asked } = await pair();
     await obeyed(room, "prepare");
