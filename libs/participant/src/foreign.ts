@@ -4,6 +4,7 @@
  * A worker's log tells such a session only by name. So whoever folds the log of a worker that took sessions over has to have folded the
  * log that they came from, up to the cut that they were restored of; and so on, since that worker may have taken them over as well.
  */
+import type { Ask, Obligation } from "@holdpoint/checkpoint";
 import { decodeEvents, type EventSchema, type Recorded, type StoredMessage } from "@holdpoint/eventsourcing";
 import { HoldpointError } from "@holdpoint/errors";
 import { controlSubject, type Cut } from "@holdpoint/schemas";
@@ -21,6 +22,12 @@ interface Range {
   readonly worker: string;
   readonly from: number;
   readonly upTo: number;
+}
+
+interface Place {
+  readonly role: RoleSpec<never, never>["role"];
+  readonly instance: string;
+  readonly worker: string;
 }
 
 /** Sessions of `worker` that a restore gave to another. */
@@ -46,7 +53,7 @@ export async function sessionsAt<State, Own extends SessionEvent>(
   const snapshot = snapshots && (await loadSnapshot<State>(snapshots, subjects.name, upTo));
   if (snapshot !== undefined) fold.load(snapshot.sessions);
   const from = (snapshot?.upTo ?? 0) + 1;
-  await adoptGiven(options, spec, { fold, range: { worker, from, upTo } });
+  await adoptGiven(options, spec, { fold, range: { worker, from, upTo }, owed: snapshot?.gate.asks });
   await log.read({ from, upTo, subjects: [subjects.control, subjects.log, subjects.result] }, (message) => {
     if (message.subject === subjects.control) {
       for (const recorded of eventsOf(message, controlView)) fold.applyControl(recorded);
@@ -55,34 +62,46 @@ export async function sessionsAt<State, Own extends SessionEvent>(
   return fold;
 }
 
-/** Sees to it that `fold`, which folds `range` next, finds what that log says it took over. */
+/** What a fold may read of sessions that another worker held. */
+interface Adopting<State, Own extends SessionEvent> {
+  readonly fold: SessionFold<State, LogEvent<Own>>;
+  /** What it folds next. */
+  readonly range: Range;
+  /** Where it begins with a snapshot: what was asked by then, and not answered. */
+  readonly owed?: readonly Obligation[] | undefined;
+}
+
+/** Sees to it that the fold finds what its log says it took over: for what is asked in the range, and what was asked before it. */
 export async function adoptGiven<State, Own extends SessionEvent>(
   options: Options,
   spec: RoleSpec<State, Own>,
-  { fold, range }: { readonly fold: SessionFold<State, LogEvent<Own>>; readonly range: Range },
+  { fold, range, owed = [] }: Adopting<State, Own>,
 ): Promise<void> {
-  for (const { restoreId, worker, upTo } of await givenTo(options, spec.role, range)) {
+  const { instance, log } = options;
+  const place = { role: spec.role, instance, worker: range.worker };
+  const asks = [...owed.map(({ ask }) => ask), ...(await asksIn(options, range))];
+  for (const { restoreId, worker, upTo } of asks.flatMap((ask) => givenBy(ask, place, log.stream))) {
     fold.adopt(restoreId, worker, await sessionsAt(options, spec, { worker, upTo }));
   }
 }
 
-async function givenTo(
-  { run, instance, log }: Options,
-  role: RoleSpec<never, never>["role"],
-  { worker, from, upTo }: Range,
-): Promise<readonly Given[]> {
-  const given: Given[] = [];
+async function asksIn({ run, log }: Options, { from, upTo }: Range): Promise<readonly Ask[]> {
+  const asks: Ask[] = [];
   await log.read({ from, upTo, subjects: [controlSubject(run)] }, (message) => {
     for (const { event } of decodeEvents(message, controlView).events) {
-      if (event.type !== "participants.asked") continue;
-      const { adoptions = [], checkpointId: restoreId, cut, source } = event.data;
-      if (restoreId === null || cut === undefined || source === undefined) continue;
-      const mine = adoptions.filter((one) => one.role === role && one.instance === instance && one.worker === worker);
-      for (const { of } of mine)
-        given.push({ restoreId, worker: of, upTo: positionOf(cut, { source, stream: log.stream }) });
+      if (event.type === "participants.asked") asks.push(event.data);
     }
   });
-  return given;
+  return asks;
+}
+
+/** What an ask to restore gives to a worker; nothing where it is another ask. */
+function givenBy({ adoptions = [], checkpointId, cut, source }: Ask, place: Place, stream: string): readonly Given[] {
+  if (checkpointId === null || cut === undefined || source === undefined) return [];
+  const { role, instance, worker } = place;
+  return adoptions
+    .filter((one) => one.role === role && one.instance === instance && one.worker === worker)
+    .map(({ of }) => ({ restoreId: checkpointId, worker: of, upTo: positionOf(cut, { source, stream }) }));
 }
 
 /** @throws HoldpointError `invalid_checkpoint_state` where the cut says nothing of the stream */

@@ -24,7 +24,7 @@ export async function recover<State, Own extends SessionEvent>(
   const snapshot = snapshots && (await loadSnapshot<State>(snapshots, name, upTo));
   if (snapshot !== undefined) fold.load(snapshot);
   const range = { from: (snapshot?.upTo ?? 0) + 1, upTo };
-  await adoptGiven(options, spec, { fold: fold.sessions, range: { ...range, worker } });
+  await adoptGiven(options, spec, { fold: fold.sessions, range: { ...range, worker }, owed: snapshot?.gate.asks });
   await stream.read({ ...range, subjects: [control, log, result] }, (message) => fold.replay(message));
   if (fold.replayed >= snapshotEvery && snapshots) await saveSnapshot(snapshots, fold.save(upTo));
 }

@@ -1,9 +1,9 @@
 /** Two workers of one agent: who answers, and who goes on with what the other held. */
 import { type AnyMethod, method } from "@holdpoint/participant";
-import { type ControlEvent, filters, rpcSubject, seedSubject } from "@holdpoint/schemas";
+import { filters, rpcSubject, seedSubject } from "@holdpoint/schemas";
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod";
-import { type Agent, episodeOf, received, Room, seeded, turns } from "./room.ts";
+import { type Agent, type AnswerData, episodeOf, received, Room, seeded, turns } from "./room.ts";
 
 interface Pair {
   readonly room: Room;
@@ -229,7 +229,13 @@ interface Restoring {
 }
 
 /** The restore of r1, by `worker`, of what `of` held. */
-async function restored(room: Room, { id, source, cut, from, to }: Restoring, { worker = "0", of = "1" } = {}) {
+async function restored(room: Room, restoring: Restoring, { worker = "0", of = "1" } = {}) {
+  const asked = await asking(room, restoring, { worker, of });
+  return installed(room, restoring, await room.answerTo(asked, worker));
+}
+
+/** @returns the sequence of the ask */
+async function asking(room: Room, { id, source, cut, from, to }: Restoring, { worker = "0", of = "1" } = {}) {
   const data = {
     command: 10 + to,
     checkpointId: id,
@@ -239,12 +245,14 @@ async function restored(room: Room, { id, source, cut, from, to }: Restoring, { 
     adoptions: [{ role: "agent" as const, instance: "main", worker, of }],
   };
   await room.decide({ type: "restore.started", data });
-  const answer = await room.answerTo(await room.ask("restore", data), worker);
-  const installed: ControlEvent = {
+  return room.ask("restore", data);
+}
+
+async function installed(room: Room, { id, source, to }: Restoring, answer: AnswerData): Promise<AnswerData> {
+  await room.decide({
     type: "restore.installed",
-    data: { command: data.command, checkpointId: id, source, receipt: [] },
-  };
-  await room.decide(installed);
+    data: { command: 10 + to, checkpointId: id, source, receipt: [] },
+  });
   await turns();
   return answer;
 }
@@ -268,6 +276,37 @@ describe("what a worker held that is gone", () => {
       expect(successor.sessions.get(episodeOf("r1", 1))?.state.calls).toBe(3);
       await successor.stop();
     }
+  });
+
+  /** Enough for a start to save a snapshot. */
+  const many = 1_000;
+
+  test("[L9] it still holds after a second crash, where a snapshot was saved behind the ask that gave it", async () => {
+    const { room, workers, cut } = await orphaned();
+    const [adopter] = workers;
+    await adopter?.record(seeded(episodeOf("own")));
+    for (let turn = 0; turn < many; turn++) await adopter?.record(received(episodeOf("own"), turn));
+    await adopter?.stop();
+    const restoring = { id: "x1", source: "c1", cut, from: 0, to: 1 };
+    const asked = await asking(room, restoring);
+    const second = await room.enter();
+    await installed(room, restoring, await room.answerTo(asked));
+    expect([...room.snapshots.saved.keys()]).toEqual(["agent.main.0"]);
+    await second.stop();
+    const third = await room.enter();
+    for (const process of [second, third]) expect(process.sessions.get(episodeOf("r1", 1))?.state.calls).toBe(2);
+    await room.resume({ checkpointId: "x1", command: 11 });
+    await room.obeyed("prepare", { checkpointId: "c2", command: 20 });
+    const again = episodeOf("r1", 1);
+    const captured = await room.obeyed("capture", { checkpointId: "c2", command: 20, scope: [again] });
+    const last = await room.cut([again], { checkpointId: "c2", command: 20 });
+    await room.resume({ checkpointId: "c2", command: 21 });
+    await third.stop();
+    const other = await room.enter({ worker: "2" });
+    const of = { id: "x2", source: "c2", cut: last, from: 1, to: 2 };
+    const answer = await restored(room, of, { worker: "2", of: "0" });
+    expect(answer.adopted).toEqual([{ worker: "0", digest: captured.digest }]);
+    expect(other.sessions.get(episodeOf("r1", 2))?.state.calls).toBe(2);
   });
 
   test("a third one can take over from the second: histories are paths through logs", async () => {
