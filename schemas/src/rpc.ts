@@ -70,6 +70,8 @@ export const ToolRequest = z.strictObject({
   index: z.int().nonnegative(),
   name: z.string(),
   arguments: z.string(),
+  /** No checkpoint can hold the caller's episode: the call is neither held nor waited for while one is open. */
+  restart: z.literal(true).optional(),
 });
 export type ToolRequest = z.infer<typeof ToolRequest>;
 export const ToolReply = z.object({ result: Content });

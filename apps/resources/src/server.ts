@@ -1,5 +1,5 @@
 /** What the resources server answers and obeys. */
-import { type AnyMethod, method } from "@holdpoint/participant";
+import { type AnyMethod, type Entrance, method } from "@holdpoint/participant";
 import { CloseRequest, SeedRequest, ToolRequest, VerifyRequest } from "@holdpoint/schemas";
 import { Checkpointing } from "./checkpointing.ts";
 import { close, retire } from "./ending.ts";
@@ -9,6 +9,9 @@ import { ToolCalls } from "./tool-calls.ts";
 import { Tools } from "./tools.ts";
 import { verify } from "./verifying.ts";
 import type { Workshop } from "./workshop.ts";
+
+/** How a tool call comes in of an episode that a checkpoint can hold. */
+const toolEntrance: Entrance = { whileClosed: "held", blocks: "tool call in flight" };
 
 /** Goes on with the sessions of the log, and serves. */
 export async function serve(workshop: Workshop): Promise<void> {
@@ -39,9 +42,12 @@ function methodsOf(workshop: Workshop): Readonly<Record<string, AnyMethod>> {
     }),
     tool: method({
       body: ToolRequest,
-      whileClosed: "held",
-      blocks: "tool call in flight",
-      handle: async (episode, request) => ({ result: await calls.answer(episode, request) }),
+      whileClosed: "through", // what the call says decides
+      handle: async (episode, { restart = false, ...request }) => {
+        const entrance: Entrance = restart ? { whileClosed: "through" } : toolEntrance;
+        const call = () => calls.answer(episode, request);
+        return { result: await workshop.participant.admission.enter(episode, entrance, call) };
+      },
     }),
     verify: method({
       body: VerifyRequest,

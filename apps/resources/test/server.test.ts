@@ -1,6 +1,6 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { breakSource, type Task } from "@holdpoint/repair";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { installedPackage, shippedSource } from "../src/installed-package.ts";
@@ -135,6 +135,27 @@ describe("a tool call", () => {
     const { run } = await seeded();
     expect(await run.tool(episode, "0/0", "read_file", { file: "index.js" })).toMatch(/^error: wrong arguments/);
     expect(await run.tool(episode, "0/1", "fly")).toMatch(/^error: there is no tool fly/);
+  });
+
+  test("[S7] of an episode that is a restart elsewhere is neither held nor waited for while a checkpoint is open", async () => {
+    const { run, task } = await seeded();
+    const other = { rollout: "other", attempt: 0 };
+    await run.seed(other, task);
+    const busy = join(run.stateDir, "busy");
+    writeFileSync(busy, "");
+    writeFileSync(join(await run.sandboxOf(episode), "index.js"), waitingFor(busy));
+    const call = (turn: number, name: string) =>
+      run.rpc(episode, "tool", { turn, index: 0, name, arguments: "{}", restart: true });
+    const first = call(0, "run_tests");
+    await vi.waitFor(() => expect(run.executions()).toEqual(["run_tests 0/0 begin"]), patience);
+    expect(await run.asked("prepare", { checkpointId: "c1" })).toMatchObject({ blockerCount: 0 });
+    rmSync(busy);
+    await first;
+    const held = run.tool(other, "0/0", "list_files");
+    expect(await call(1, "list_files")).toMatchObject({ result: { text: expect.stringContaining("index.js") } });
+    expect(await run.eventsOf("tool.finished")).toMatchObject([{ rollout: "r" }, { rollout: "r" }]);
+    await run.resume("c1");
+    expect(await held).toContain("index.js");
   });
 
   test("without a session is refused", async () => {

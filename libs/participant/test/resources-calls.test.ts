@@ -165,6 +165,24 @@ describe("a checkpoint", () => {
     expect(await held).toBe("3");
   });
 
+  test("[S7] neither holds a call of an episode that is a restart elsewhere, nor waits for one", async () => {
+    const door = new Door();
+    const { room } = await seeded(counterWith({ adding: () => door.pass() }));
+    const other = episodeOf("other");
+    await room.seed(other);
+    const restart = { index: 0, name: "add", arguments: '{"by":2}', restart: true };
+    const first = room.rpc(episode, "tool", { turn: 0, ...restart });
+    await door.reached;
+    expect(await room.asked("prepare", { checkpointId: "c1" })).toMatchObject({ blockerCount: 0 });
+    door.open();
+    expect(await first).toMatchObject({ result: { text: "2" } });
+    const held = room.tool(other, "0/0", "add", { by: 1 });
+    expect(await room.rpc(episode, "tool", { turn: 1, ...restart })).toMatchObject({ result: { text: "4" } });
+    expect(await room.events("tool.started")).toMatchObject([{ rollout: "r" }, { rollout: "r" }]);
+    await room.resume("c1");
+    expect(await held).toBe("1");
+  });
+
   test("counts direct calls that have a result at its edges, and no others", async () => {
     const refused = vi.fn<() => Promise<never>>().mockRejectedValue(new HoldpointError("not_found", "no such thing"));
     const { room } = await seeded(counterWith({ once: refused }));

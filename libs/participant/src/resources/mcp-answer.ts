@@ -65,6 +65,7 @@ async function admitted(caller: McpCaller, { name, arguments: input, _meta }: Ca
     );
   }
   const key = keyOf(_meta?.[callNameMeta]);
+  // Who calls by a token does not say whether the episode is a restart elsewhere: its call is held and waited for like any other.
   const entrance = { ...heldBy(participant)(toolBlocks), signal: gone };
   const given = await participant.admission.enter(episode, entrance, () => {
     const asked = { name, arguments: argumentsText(input) };

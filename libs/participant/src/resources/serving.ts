@@ -10,6 +10,7 @@ import {
   VerifyRequest,
 } from "@holdpoint/schemas";
 import { randomBytes } from "node:crypto";
+import type { Entrance } from "../admission.ts";
 import { sha256 } from "../hash.ts";
 import type { Service } from "../participant-options.ts";
 import type { RoleSpec } from "../role-spec.ts";
@@ -140,9 +141,12 @@ function methodsOfWork(desk: Desk, calls: ToolCalls): Readonly<Record<string, An
   const held = heldBy(participant);
   const tool = method({
     body: ToolRequest,
-    ...held(toolBlocks),
-    handle: async (episode, { turn, index, name, arguments: input }) => {
-      const { content } = await calls.direct(episode, { turn, index }, { name, arguments: input });
+    whileClosed: "through", // what the call says decides
+    handle: async (episode, { turn, index, name, arguments: input, restart = false }) => {
+      const entrance: Entrance = restart ? { whileClosed: "through" } : held(toolBlocks);
+      const asked = { name, arguments: input };
+      const call = () => calls.direct(episode, { turn, index }, asked);
+      const { content } = await participant.admission.enter(episode, entrance, call);
       return { result: content };
     },
   });
