@@ -87,7 +87,7 @@ export const VerifyReply = z.object({ verdict: Content });
 export const GrantRequest = z.strictObject({ ...addressed });
 export const GrantReply = z.object({ access: Access });
 
-/** Whether a worker holds the session, or is making it: what workers of one instance ask each other. */
+/** Whether a worker holds the session, or is making it: what workers of one instance ask each other, and environments each. */
 export const HolderRequest = z.strictObject({ ...addressed });
 export const HolderReply = z.object({ holds: z.boolean() });
 

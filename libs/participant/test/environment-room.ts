@@ -71,6 +71,8 @@ export class Room {
     close: {},
     verify: { verdict: content('{"reward":1}') },
   };
+  /** The worker that holds a session, by role: what each says that is asked whether it does. */
+  readonly holders: Record<string, string | undefined> = { agent: "0", resources: "0" };
   /** What the environment's logger wrote, and what it was in trouble about. */
   readonly lines: string[] = [];
   readonly definition: EnvironmentDefinition;
@@ -117,12 +119,31 @@ export class Room {
         const [, , , rollout, attempt, , method = ""] = subject.split(".");
         const what = `${role} ${method} ${rollout}/${attempt}`;
         this.asked.push(what);
-        this.requests.push({ what, body: z.record(z.string(), z.unknown()).parse(json(data)) });
+        const body = z.record(z.string(), z.unknown()).parse(json(data));
+        this.requests.push({ what, body });
+        const holds = this.holders[role] === body["worker"];
+        if (method === "holder") return respond(JSON.stringify({ ok: true, data: { holds } }));
         const answer = () => respond(JSON.stringify(this.#reply(role, method)));
         if (this.#said(role, method) === undefined) this.#waiting.push(answer);
         else answer();
       });
     }
+  }
+
+  /** Processes of the servers join, each `<role> <worker>`. */
+  async join(...places: readonly ["agent" | "resources", string][]): Promise<void> {
+    const rest = { endpoint: null, announcedSequence: 1, announcedAtMs: 0, lastAtMs: null };
+    for (const [role, worker] of places) {
+      const data = { role, instance: "main", worker, incarnation: "a", mode: "exported" as const, ...rest };
+      await this.decide({ type: "participant.joined", data });
+    }
+    await this.turns();
+  }
+
+  /** One of them will not come back. */
+  async remove(role: "agent" | "resources", worker: string): Promise<void> {
+    await this.decide({ type: "participant.removed", data: { command: 1, role, instance: "main", worker } });
+    await this.turns();
   }
 
   #said(role: string, method: string): object | undefined {

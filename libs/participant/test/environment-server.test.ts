@@ -126,39 +126,3 @@ test("a verdict without a reward fails the episode, and is no reward of zero", a
   expect(end?.data).toMatchObject({ reward: null });
   expect(end?.data).not.toMatchObject({ status: "finished" });
 });
-
-test("[A19] an episode whose agent was removed for good is a restart from there on", async () => {
-  const room = new Room();
-  room.replies = { ...room.replies, activate: undefined };
-  await room.servants();
-  const environment = await room.enter();
-  const agent = { role: "agent", instance: "main" } as const;
-  const joined = {
-    incarnation: "a",
-    mode: "exported" as const,
-    endpoint: null,
-    announcedSequence: 1,
-    announcedAtMs: 0,
-  };
-  for (const place of [
-    { ...agent, worker: "0" },
-    { ...agent, worker: "1" },
-    { ...agent, role: "resources", worker: "0" },
-  ] as const) {
-    await room.decide({ type: "participant.joined", data: { ...joined, ...place, lastAtMs: null } });
-  }
-  await room.dispatch("r1");
-  while (!room.asked.includes("agent activate r1/0")) await room.turns(1);
-  const isRestart = () => environment.sessions.all().map(({ status }) => status.restart);
-
-  await room.decide({ type: "participant.removed", data: { command: 1, ...agent, worker: "1" } });
-  await room.turns();
-  expect(isRestart()).toEqual([false]);
-  await room.decide({ type: "participant.removed", data: { command: 2, ...agent, worker: "0" } });
-  await room.turns();
-  expect(isRestart()).toEqual([true]);
-  expect((await room.said()).at(-1)).toMatchObject({
-    type: "session.restart_marked",
-    data: { rollout: "r1", why: "agent main is not expected any more" },
-  });
-});

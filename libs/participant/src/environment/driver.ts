@@ -12,6 +12,7 @@ import { untilAborted } from "../until-aborted.ts";
 import type { EnvironmentDefinition, Outcome } from "./define-environment.ts";
 import type { Environment } from "./environment.ts";
 import { BudgetSpent, type Meter } from "./meter.ts";
+import type { Orphans } from "./orphans.ts";
 import { Servers } from "./servers.ts";
 import { Steps } from "./steps.ts";
 
@@ -27,6 +28,7 @@ export interface DriverOptions {
   readonly definition: EnvironmentDefinition;
   readonly participant: Environment;
   readonly meter: Meter;
+  readonly orphans: Orphans;
   readonly logger: Logger;
 }
 
@@ -45,7 +47,8 @@ export class Driver {
   constructor(options: DriverOptions, { rollout, attempt }: Episode) {
     this.#options = options;
     this.#episode = { rollout, attempt };
-    this.#servers = new Servers(options.participant, this.#episode, () => this.#state);
+    const { participant, orphans } = options;
+    this.#servers = new Servers({ participant, orphans, episode: this.#episode, state: () => this.#state });
     this.done = this.#drive().catch((error: unknown) => {
       options.logger.error({ err: error, rollout, attempt }, "an episode was left");
     });

@@ -97,6 +97,7 @@ export class EnvironmentServer {
       definition: this.#definition,
       participant: this.#participant,
       meter: this.#meter,
+      orphans: this.#orphans,
       logger: this.#logger,
     };
     const driver = new Driver(options, episode);

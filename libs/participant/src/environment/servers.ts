@@ -11,10 +11,20 @@ import {
   type SeedTerms,
   VerifyReply,
 } from "@holdpoint/schemas";
+import { setTimeout as delay } from "node:timers/promises";
 import type * as z from "zod";
 import type { Environment } from "./environment.ts";
+import type { Orphans, Served } from "./orphans.ts";
 
-type Served = "agent" | "resources";
+/** How often a server that holds nothing of the episode is asked again, where none of its processes joins, in milliseconds. */
+const lostPauseMs = 10_000;
+
+export interface ServersOptions {
+  readonly participant: Environment;
+  readonly episode: Episode;
+  readonly state: () => EpisodeState;
+  readonly orphans: Orphans;
+}
 
 /** What both servers said when they were seeded. */
 export interface Seeded {
@@ -23,15 +33,22 @@ export interface Seeded {
   readonly restart: string | undefined;
 }
 
+interface Given {
+  readonly body: object;
+  readonly signal: AbortSignal;
+}
+
 export class Servers {
   readonly #participant: Environment;
   readonly #episode: Episode;
   readonly #state: () => EpisodeState;
+  readonly #orphans: Orphans;
 
-  constructor(participant: Environment, episode: Episode, state: () => EpisodeState) {
+  constructor({ participant, episode, state, orphans }: ServersOptions) {
     this.#participant = participant;
     this.#episode = episode;
     this.#state = state;
+    this.#orphans = orphans;
   }
 
   /** Seeds resources, then the agent, which is handed the access that it was given. That goes nowhere else. */
@@ -52,7 +69,7 @@ export class Servers {
   async activate(signal: AbortSignal): Promise<Content> {
     for (;;) {
       const body = { policyVersion: this.#state().policyVersion };
-      const reply = await this.#ask("agent", "activate", ActivateReply, { body, signal });
+      const reply = await this.#work("agent", "activate", ActivateReply, { body, signal });
       if (reply.status === "ended") return reply.output;
     }
   }
@@ -61,7 +78,7 @@ export class Servers {
   async verify(signal: AbortSignal): Promise<Content> {
     const { output } = this.#state();
     const body = output === null ? {} : { output };
-    return (await this.#ask("resources", "verify", VerifyReply, { body, signal })).verdict;
+    return (await this.#work("resources", "verify", VerifyReply, { body, signal })).verdict;
   }
 
   /** Ends the session of `role`, if there is one. */
@@ -73,12 +90,33 @@ export class Servers {
     }
   }
 
-  #ask<T>(
-    role: Served,
-    method: string,
-    reply: z.ZodType<T>,
-    given: { readonly body: object; readonly signal: AbortSignal },
-  ): Promise<T> {
+  /** Asks for work on a session. Where nobody holds it any more, the episode is a restart, and waits for who has held it. */
+  async #work<T>(role: Served, method: string, reply: z.ZodType<T>, given: Given): Promise<T> {
+    for (;;) {
+      try {
+        return await this.#ask(role, method, reply, given);
+      } catch (error) {
+        const isLost =
+          HoldpointError.is(error, "not_found") && (await this.#orphans.isLost(this.#episode, role, given.signal));
+        if (!isLost) throw error;
+      }
+      await this.#joined(role, given.signal);
+    }
+  }
+
+  /** Returns when a process of the server joins, or after a while. @throws the signal's reason */
+  async #joined(role: Served, signal: AbortSignal): Promise<void> {
+    const instance = this.#state()[role];
+    const joined = new AbortController();
+    const stop = this.#participant.directory.onJoined((member) => {
+      if (member.role === role && member.instance === instance) joined.abort();
+    });
+    await delay(lostPauseMs, undefined, { signal: AbortSignal.any([joined.signal, signal]) }).catch(() => {});
+    stop();
+    signal.throwIfAborted();
+  }
+
+  #ask<T>(role: Served, method: string, reply: z.ZodType<T>, given: Given): Promise<T> {
     const { agent, resources } = this.#state();
     const instance = role === "agent" ? agent : resources;
     return this.#participant.calls.call({ episode: this.#episode, role, instance, method, reply, ...given });
