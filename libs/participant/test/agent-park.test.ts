@@ -90,11 +90,13 @@ describe("the park signal", () => {
     expect([session.parkRequested, await isResolved(session.parkSignal)]).toEqual([false, false]);
   });
 
-  test("is raised for an activation that begins while admission is closed", async () => {
+  test("is raised for an activation that goes on in a process that comes while admission is closed", async () => {
+    const before = await room.agent(standing());
+    await begin(r1);
+    await room.ask("prepare");
+    await before.stop();
+    sessions.clear();
     await room.agent(standing());
-    await room.seed(r1);
-    await room.obeyed("prepare");
-    void room.activate(r1);
     await until(() => sessions.has("r1"));
     const session = sessions.get("r1");
     expect([session?.parkRequested, await isResolved(session?.parkSignal ?? new Promise(() => {}))]).toEqual([
@@ -135,6 +137,47 @@ describe("the park signal", () => {
     else await room.done("retire", { command: 2, checkpointId: null, rollouts: [r1] });
     expect([await isResolved(parkSignal), session.parkRequested]).toEqual([true, true]);
   });
+});
+
+test("[S7] an activation that is asked for while admission is closed is parked before it begins, and begins after", async () => {
+  const definition = defineAgent({
+    name: "looking",
+    mode: "exported",
+    seed: z.unknown(),
+    activate: (session) => session.tool("look", "{}"),
+  });
+  await room.agent(definition);
+  await room.seed(r1);
+  await room.done("prepare", {});
+  const activated = room.activate(r1);
+  await until(async () => (await room.typesOf(r1)).includes("session.parked"));
+  expect([room.tools, await room.typesOf(r1)]).toEqual([[], ["session.seeded", "session.parked"]]);
+  await room.done("capture", { scope: [r1] });
+  await room.cut([r1]);
+  await room.letGo("c1", 1);
+  expect(await activated).toMatchObject({ data: { status: "ended" } });
+  expect(room.tools).toEqual(["look({}) as 0/0"]);
+});
+
+test("a close whose session goes on in spite of its signal is done after a while, says so, and gives the slot back", async () => {
+  const definition = defineAgent({
+    name: "deaf",
+    mode: "exported",
+    seed: z.unknown(),
+    slots: 1,
+    activate: async (session) => {
+      await session.slot();
+      sessions.set(session.episode.rollout, session);
+      return new Promise(() => {});
+    },
+  });
+  await room.agent(definition, { graceMs: 20 });
+  const session = await begin(r1);
+  expect(await room.call(r1, "close")).toMatchObject({ ok: true });
+  expect((await room.typesOf(r1)).at(-1)).toBe("session.closed");
+  expect(room.troubles.join()).toMatch(/agent deaf did not stop its work on r1\/0/);
+  await expect(session.tool("look", "{}")).rejects.toMatchObject({ code: "stale_attempt" });
+  await begin(episodeOf("r2"));
 });
 
 test.each(["close", "retire"] as const)("%s stops an activation once, and waits until it has stopped", async (how) => {

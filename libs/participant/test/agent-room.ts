@@ -9,7 +9,15 @@ import {
   serveAgent,
   sha256,
 } from "@holdpoint/participant";
-import { type Access, type ControlEvent, type Episode, filters, parseRpcSubject, rpcSubject } from "@holdpoint/schemas";
+import {
+  type Access,
+  type ControlEvent,
+  type Episode,
+  filters,
+  parseRpcSubject,
+  rpcSubject,
+  ToolRequest,
+} from "@holdpoint/schemas";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import { expect, vi } from "vitest";
 import * as z from "zod";
@@ -94,7 +102,7 @@ export interface Serving extends AgentServing {
 
 export class AgentRoom extends Room {
   readonly model = new ModelStub();
-  /** `<name>(<arguments>) as <turn>/<index>`, as the resources server was asked. */
+  /** `<name>(<arguments>) as <turn>/<index>`, as the resources server was asked; then `, a restart` where the caller says so. */
   readonly tools: string[] = [];
   /** What a tool gives; nothing: it is answered later, never here. */
   tool: (name: string, input: string) => Promise<string> = async (name, input) => `${name}: ${input}`;
@@ -227,14 +235,12 @@ export class AgentRoom extends Room {
       this.grants += 1;
       return { access: { token: `granted-${this.grants}`, expiresAtMs: 1 } };
     }
-    const { name, turn, index, ...asked } = Tool.parse(body);
-    this.tools.push(`${name}(${asked.arguments}) as ${turn}/${index}`);
+    const { name, turn, index, restart = false, ...asked } = ToolRequest.parse(body);
+    this.tools.push(`${name}(${asked.arguments}) as ${turn}/${index}${restart ? ", a restart" : ""}`);
     const text = await this.tool(name, asked.arguments);
     return { result: { digest: sha256(text), bytes: Buffer.byteLength(text), text } };
   }
 }
-
-const Tool = z.object({ name: z.string(), arguments: z.string(), turn: z.number(), index: z.number() });
 
 /** A request of a conversation of these messages. */
 export function ask(...said: readonly string[]) {

@@ -1,6 +1,7 @@
 /** One activation of a session: its author's function, from the start or from a continuation, until it returns or is cancelled. */
 import { HoldpointError } from "@holdpoint/errors";
 import { type Access, type Episode, Json } from "@holdpoint/schemas";
+import type { Session } from "@holdpoint/session";
 import { Latch } from "../latch.ts";
 import type { AccessBook } from "./access-book.ts";
 import type { AgentParticipant, AgentState } from "./agent-state.ts";
@@ -86,6 +87,11 @@ export class Activation {
     this.#controller.abort(new HoldpointError("stale_attempt", "the activation was cancelled"));
   }
 
+  /** What it holds goes back, whether it has stopped or not: for one that does not stop. */
+  abandon(): void {
+    this.#work?.close();
+  }
+
   /** Waits until it is over, for `patienceMs` at most; who gives up leaves nothing behind. @returns whether it is over */
   async isOverWithin(patienceMs: number): Promise<boolean> {
     const patience = new AbortController();
@@ -129,12 +135,12 @@ export class Activation {
   async #begin(asked: number): Promise<ActivationContext> {
     const { agent, name, isOpaque, resources, slots, access } = this.#options;
     const { episode } = this;
-    const { state, status } = this.#session;
+    const before = this.#session;
     // The same over every replay: it is part of what the model is asked.
-    const policyVersion = state.policyVersion ?? asked;
-    const wasAtWork = state.started && (status.work === "running" || state.awaited !== null);
-    const isInDoubt = wasAtWork && !status.restart && !isOpaque;
-    if (!state.started) await agent.record({ type: "activation.started", data: { ...episode, policyVersion } });
+    const policyVersion = before.state.policyVersion ?? asked;
+    const isInDoubt = wasAtWork(before) && !isOpaque;
+    if (!before.state.started) await this.#start(policyVersion);
+    const { state } = this.#session;
     if (state.granted && access.of(episode) === undefined) await access.renew(episode, this.#over);
     const work = new Work({ agent, episode, name, resources, slots, signal: this.#over, from: state, isInDoubt });
     this.#work = work;
@@ -150,6 +156,13 @@ export class Activation {
       access: () => access.of(episode),
       renewAccess: () => access.renew(episode, this.#over),
     };
+  }
+
+  /** New work: before it begins is its first boundary. */
+  async #start(policyVersion: number): Promise<void> {
+    const { agent } = this.#options;
+    await agent.boundary(this.episode, this.#over);
+    await agent.record({ type: "activation.started", data: { ...this.episode, policyVersion } });
   }
 
   async #continuation({ continuation }: AgentState): Promise<Json | undefined> {
@@ -173,4 +186,10 @@ export class Activation {
     if (session === undefined) throw new HoldpointError("stale_attempt", "the session is over");
     return session;
   }
+}
+
+/** Whether a step may have been under way when the process before this one died. A restart is never in doubt: nothing waits for it. */
+function wasAtWork({ state, status }: Session<AgentState>): boolean {
+  if (!state.started || status.restart) return false;
+  return status.work === "running" || state.awaited !== null || state.isLetGo;
 }

@@ -1,5 +1,6 @@
 /** An agent as it is served, however it was written: what `defineAgent` and `defineOpaqueAgent` make. */
 import { HoldpointError } from "@holdpoint/errors";
+import type { Mode } from "@holdpoint/schemas";
 import * as z from "zod";
 import type { ModeChoice } from "../definition.ts";
 import type { ActivationContext } from "./activation.ts";
@@ -28,7 +29,7 @@ export interface AgentDefinition {
 
 export interface BoundAgent {
   /** Why no checkpoint can hold the session; null where one can. */
-  readonly restart: (session: UnseededSession) => string | null;
+  readonly restart: (session: UnseededSession, mode: Mode) => string | null;
   readonly rebind: (session: UnseededSession, previousSeed: unknown) => Promise<void>;
   readonly activate: (context: ActivationContext) => Promise<unknown>;
 }
@@ -44,6 +45,7 @@ export async function parsedSeed<Seed>(name: string, schema: z.ZodType<Seed>, gi
 export function restartOf(name: string, given: unknown): string | null {
   if (given === true) return null;
   if (typeof given === "string" && given !== "") return given;
+  if (given instanceof Promise) given.catch(() => {}); // refused, whatever it comes to
   const found = given instanceof Promise ? "a promise" : (JSON.stringify(given) ?? "undefined");
   throw new HoldpointError(
     "invalid_request",

@@ -22,6 +22,8 @@ export interface AgentState {
   readonly position: Position;
   /** The model call that was asked and not received. */
   readonly awaited: { readonly turn: number; readonly request: Digest } | null;
+  /** It was let go on from where it was parked, and has said nothing since: any step may be under way. */
+  readonly isLetGo: boolean;
   readonly calls: { readonly received: number; readonly last: Digest | null };
   readonly tools: { readonly received: number; readonly last: Digest | null };
   /** A digest over everything that was said so far. */
@@ -50,7 +52,7 @@ export function agentKind(
   return {
     open: (event) => (event.type === "session.seeded" ? seeded(event.data) : undefined),
     evolve: (state, event, _recorded: Recorded<AgentLogEvent>) => evolve(state, event, hash),
-    fix: (state) => ({ ...state, awaited: null, harness: state.harness && { handle: null } }),
+    fix: (state) => ({ ...state, awaited: null, isLetGo: false, harness: state.harness && { handle: null } }),
     summary,
     edges: ({ calls, tools }): Edges => (isOpaque ? {} : { calls, tools }),
   };
@@ -69,6 +71,7 @@ function seeded({ sessionId, seed, granted = false }: SeededData): AgentState {
     steps: noSteps,
     position: start,
     awaited: null,
+    isLetGo: false,
     calls: none,
     tools: none,
     chain: "",
@@ -93,7 +96,7 @@ function evolve(state: AgentState, event: AgentLogEvent, hash: (text: string) =>
     case "activation.started":
       return { ...state, started: true, policyVersion: event.data.policyVersion ?? null };
     case "call.requested":
-      return { ...state, awaited: { turn: event.data.turn, request: event.data.request } };
+      return { ...state, awaited: { turn: event.data.turn, request: event.data.request }, isLetGo: false };
     case "call.received":
       return received(state, event.data, hash);
     case "tool.returned":
@@ -116,6 +119,10 @@ function bound(state: AgentState, event: AgentLogEvent): AgentState {
       return { ...state, harness: { handle: event.data.handle } };
     case "session.restart_marked":
       return { ...state, restart: event.data.why };
+    case "session.parked":
+      return { ...state, isLetGo: false };
+    case "session.unparked":
+      return { ...state, isLetGo: true };
     default:
       return state;
   }
@@ -130,6 +137,7 @@ function received(
   return {
     ...state,
     awaited: null,
+    isLetGo: false,
     steps: withStep(state.steps, { kind: "call", turn, request, response }),
     position: afterCall(state.position),
     calls: { received: state.calls.received + 1, last: response.digest },
@@ -143,6 +151,7 @@ function returned(state: AgentState, data: Returned, hash: (text: string) => Dig
   const { turn, index, result, name = null, arguments: input = null } = data;
   return {
     ...state,
+    isLetGo: false,
     steps: withStep(state.steps, { kind: "tool", turn, index, name, arguments: input, result }),
     position: afterTool(state.position),
     tools: { received: state.tools.received + 1, last: result.digest },

@@ -28,7 +28,10 @@ export interface HarnessSession<Seed> {
 export interface OpaqueAgentInput<Seed> {
   /** For messages. */
   readonly name: string;
-  /** As for `defineAgent`. In mode `exported` a harness gives its `state`. Default: `restart_only`. */
+  /**
+   * As for `defineAgent`. In mode `exported` a harness gives its `state`. In mode `stateless` each session is a restart: nothing that
+   * a checkpoint holds says what its harness has done. Default: `restart_only`.
+   */
   readonly mode?: ModeChoice;
   /** A seed that it refuses is refused as `invalid_request`. Default: any JSON. */
   readonly seed?: z.ZodType<Seed>;
@@ -65,7 +68,7 @@ export function defineOpaqueAgent<Seed = Json>(input: OpaqueAgentInput<Seed>): A
     bind: async (given) => {
       const seed = await parsedSeed(name, schema ?? anySeed<Seed>(), given);
       return {
-        restart: () => null,
+        restart: (_, found) => (found === "stateless" ? `harnesses of ${name} give no state in mode stateless` : null),
         rebind: async () => {},
         activate: (context) => {
           const session = harnessSession(context, seed);

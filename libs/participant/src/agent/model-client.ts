@@ -1,5 +1,6 @@
 /** Asking the policy model over HTTP, in the manner of OpenAI's chat completions. */
-import { HoldpointError } from "@holdpoint/errors";
+import { errorCodes, HoldpointError } from "@holdpoint/errors";
+import { parseJson } from "@holdpoint/eventsourcing";
 import type { Episode } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
@@ -53,7 +54,7 @@ async function once({ endpoint, isRestart, episode, turn, body, signal }: ModelC
   };
   try {
     const response = await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body, signal });
-    return outcomeOf(response.status, await response.text());
+    return outcomeOf(response.status, new Uint8Array(await response.arrayBuffer()));
   } catch (error) {
     signal.throwIfAborted();
     if (HoldpointError.is(error)) throw error;
@@ -61,14 +62,25 @@ async function once({ endpoint, isRestart, episode, turn, body, signal }: ModelC
   }
 }
 
-function outcomeOf(status: number, text: string): ModelReply | undefined {
-  const value: unknown = JSON.parse(text);
-  if (status === 200)
-    return { status: "answered", message: JSON.stringify(Completion.parse(value).choices[0].message) };
+/** @returns undefined for what is worth another try */
+function outcomeOf(status: number, body: Uint8Array): ModelReply | undefined {
+  const json = parseJson(body);
+  const value = json.ok ? json.value : undefined;
+  if (status === 200) return { status: "answered", message: messageOf(value) };
   const refusal = Refusal.safeParse(value);
-  const code = refusal.success ? refusal.data.error.code : undefined;
+  const { code, message } = refusal.success ? refusal.data.error : { code: undefined, message: `status ${status}` };
   if (code === "admission_closed") return { status: "parked" };
   if (status >= 500 || status === 429) return undefined;
-  const message = refusal.success ? refusal.data.error.message : `status ${status}`;
-  throw new HoldpointError(code === "stale_attempt" ? code : "invalid_request", `the model refused: ${message}`);
+  const known = errorCodes.find((one) => one === code) ?? "invalid_request";
+  const refused = new HoldpointError(known, `the model refused: ${message}`);
+  if (refused.disposition === "retry") return undefined;
+  throw refused;
+}
+
+/** The message, as it came. @throws HoldpointError `invalid_request` where it is no completion: the same call gives the same again */
+function messageOf(value: unknown): string {
+  const completion = Completion.safeParse(value);
+  if (completion.success) return JSON.stringify(completion.data.choices[0].message);
+  const why = z.prettifyError(completion.error);
+  throw new HoldpointError("invalid_request", `the model answered with no chat completion:\n${why}`);
 }

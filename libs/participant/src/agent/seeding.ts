@@ -4,10 +4,12 @@
  * 1. A seed that is repeated is answered as before. A restored session's claims it, and binds it anew where the agent can do that.
  * 2. One attempt of a rollout is live at a time; a restored one that nobody has claimed is not passed over.
  * 3. Seeds of one session are obeyed one after the other.
+ * 4. One whose episode has ended makes no session, also where it was under way by then.
  */
 import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
+import { untilAborted } from "../until-aborted.ts";
 import type { AccessBook } from "./access-book.ts";
 import { type AgentDefinition, type BoundAgent, seedFrom, type UnseededSession } from "./agent-definition.ts";
 import type { AgentLogEvent, AgentParticipant, AgentState } from "./agent-state.ts";
@@ -17,6 +19,8 @@ export class Seeding {
   readonly #agent: AgentParticipant;
   readonly #access: AccessBook;
   readonly #under = new Map<string, Promise<unknown>>();
+  /** Whose episode has ended while a seed is under way. */
+  readonly #stopped = new Set<string>();
 
   constructor(definition: AgentDefinition, agent: AgentParticipant, access: AccessBook) {
     this.#definition = definition;
@@ -26,7 +30,7 @@ export class Seeding {
 
   /**
    * @throws HoldpointError `invalid_request` where it is no seed of this agent; `session_conflict` where the session was seeded with
-   *   something else, or another attempt is live; what the definition's hooks throw
+   *   something else, or another attempt is live; `stale_attempt` where the episode has ended; what the definition's hooks throw
    */
   async seed(episode: Episode, request: SeedRequest): Promise<SeedReply> {
     const key = keyOf(episode);
@@ -37,11 +41,34 @@ export class Seeding {
     try {
       return await mine;
     } finally {
-      if (this.#under.get(key) === settled) this.#under.delete(key);
+      if (this.#under.get(key) === settled) this.#forget(key);
     }
   }
 
+  /**
+   * No seed that is under way makes the session, or binds it, from here on. Waits until none is.
+   *
+   * @returns false where it still is after `patienceMs`
+   */
+  async stop(episode: Episode, patienceMs: number): Promise<boolean> {
+    const key = keyOf(episode);
+    const under = this.#under.get(key);
+    if (under === undefined) return true;
+    this.#stopped.add(key);
+    const patience = AbortSignal.timeout(patienceMs);
+    return untilAborted(under, patience).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  #forget(key: string): void {
+    this.#under.delete(key);
+    this.#stopped.delete(key);
+  }
+
   async #seed(episode: Episode, { sessionId, seed, access }: SeedRequest): Promise<SeedReply> {
+    this.#refuseEnded(episode);
     const bound = await this.#definition.bind(seed);
     const content = await this.#agent.contents.write(JSON.stringify(seed));
     const known = this.#agent.sessions.get(episode);
@@ -50,17 +77,28 @@ export class Seeding {
     if (known?.claimed !== true) {
       const session = { episode, sessionId, access };
       if (known !== undefined) await this.#rebind(known, bound, session);
+      this.#refuseEnded(episode);
       await this.#agent.record(...this.#events(session, content, bound));
     }
     this.#access.keep(episode, access);
     return { terms: { rebinds: this.#definition.rebinds }, restart: this.#restart(episode) };
   }
 
+  #refuseEnded(episode: Episode): void {
+    const { sessions } = this.#agent;
+    const isOver = sessions.hasEnded(episode) && sessions.get(episode) === undefined;
+    if (!isOver && !this.#stopped.has(keyOf(episode))) return;
+    const { rollout, attempt } = episode;
+    throw new HoldpointError("stale_attempt", `attempt ${attempt} of ${rollout} has ended: nothing seeds it any more`, {
+      details: { rollout, attempt },
+    });
+  }
+
   /** The mark is in the same message: nothing can export the session before. */
   #events({ episode, sessionId, access }: UnseededSession, seed: Content, bound: BoundAgent): AgentLogEvent[] {
     const granted = access === undefined ? {} : { granted: true };
     const seeded = { type: "session.seeded" as const, data: { ...episode, sessionId, seed, ...granted } };
-    const why = bound.restart({ episode, sessionId, access });
+    const why = bound.restart({ episode, sessionId, access }, this.#agent.spec.mode);
     return why === null ? [seeded] : [seeded, { type: "session.restart_marked", data: { ...episode, why } }];
   }
 

@@ -1,4 +1,5 @@
 /** What an agent answers and obeys: seeds, activations, the end of a session, and the control plane's asks. */
+import { HoldpointError } from "@holdpoint/errors";
 import {
   ActivateRequest,
   type Blocker,
@@ -23,6 +24,8 @@ export interface AgentServing {
   readonly resources?: string;
   /** Milliseconds for which an activation is waited for before the caller is told to ask again. Default: 5,000. */
   readonly pollMs?: number;
+  /** Milliseconds for which a close waits until the session's work has stopped. Default: 10,000. */
+  readonly graceMs?: number;
 }
 
 export interface AgentServerOptions extends AgentServing {
@@ -35,16 +38,18 @@ export class AgentServer {
   readonly #agent: AgentParticipant;
   readonly #resources: string;
   readonly #pollMs: number;
+  readonly #graceMs: number;
   readonly #slots: Slots;
   readonly #access: AccessBook;
   readonly #seeding: Seeding;
   readonly #activations = new Map<string, Activation>();
 
-  constructor({ definition, agent, resources = "main", pollMs = 5_000 }: AgentServerOptions) {
+  constructor({ definition, agent, resources = "main", pollMs = 5_000, graceMs = 10_000 }: AgentServerOptions) {
     this.#definition = definition;
     this.#agent = agent;
     this.#resources = resources;
     this.#pollMs = pollMs;
+    this.#graceMs = graceMs;
     this.#slots = new Slots(definition.slots);
     this.#access = new AccessBook(agent.calls, resources);
     this.#seeding = new Seeding(definition, agent, this.#access);
@@ -81,7 +86,12 @@ export class AgentServer {
         whileClosed: "through",
         handle: (episode, { policyVersion }) => this.#activate(episode, policyVersion),
       }),
-      close: method({ body: CloseRequest, whileClosed: "through", handle: (episode) => this.#close(episode) }),
+      close: method({
+        body: CloseRequest,
+        whileClosed: "through",
+        ends: true,
+        handle: (episode) => this.#close(episode),
+      }),
     };
   }
 
@@ -140,13 +150,26 @@ export class AgentServer {
     this.#agent.changed();
   }
 
-  async #close(episode: Episode): Promise<object> {
-    await this.#activations.get(keyOf(episode))?.cancel();
+  /** Also of a session that is still being seeded: the episode has ended, and no seed makes one any more. */
+  async #close({ rollout, attempt }: Episode): Promise<object> {
+    const episode = { rollout, attempt };
+    await this.#stop(episode);
     this.#access.drop(episode);
-    if (this.#agent.sessions.get(episode) !== undefined) {
-      await this.#agent.record({ type: "session.closed", data: episode });
-    }
+    if (!this.#agent.sessions.hasEnded(episode)) await this.#agent.record({ type: "session.closed", data: episode });
     return {};
+  }
+
+  /** What an author's hook does in spite of its signal keeps nobody waiting for long: its steps throw from here on. */
+  async #stop(episode: Episode): Promise<void> {
+    const activation = this.#activations.get(keyOf(episode));
+    activation?.stop();
+    const seeded = this.#seeding.stop(episode, this.#graceMs);
+    const hasStopped = activation === undefined || (await activation.isOverWithin(this.#graceMs));
+    if ((await seeded) && hasStopped) return;
+    activation?.abandon();
+    const { name } = this.#definition;
+    const what = `agent ${name} did not stop its work on ${keyOf(episode)} within ${this.#graceMs} ms of its close`;
+    this.#agent.options.trouble(what, new HoldpointError("deadline_exceeded", "its hooks have to obey their signal"));
   }
 
   async #export(
@@ -170,17 +193,19 @@ export class AgentServer {
 
   /**
    * Sessions that wait for the model: until it answers or refuses they are not at a boundary. Also those whose call a process
-   * before this one has asked, and whose activation has not gone on yet.
+   * before this one has asked, and whose activation has not gone on yet; and those whose activation is about to begin.
    */
   #awaiting(): readonly Blocker[] {
     return this.#agent.sessions
       .all()
       .filter(({ status, state, ...episode }) => {
         const isWaiting = state.awaited !== null || this.#activations.has(keyOf(episode));
-        return status.work === "at_boundary" && !status.restart && isWaiting;
+        const isBetween = status.work === "at_boundary" || status.work === "idle";
+        return isBetween && !status.restart && isWaiting;
       })
-      .map(({ rollout, attempt }) => {
-        return { rollout, attempt, reason: "awaits the model", sinceMs: this.#agent.clock.nowMs() };
+      .map(({ rollout, attempt, status }) => {
+        const reason = status.work === "idle" ? "an activation begins" : "awaits the model";
+        return { rollout, attempt, reason, sinceMs: this.#agent.clock.nowMs() };
       });
   }
 }

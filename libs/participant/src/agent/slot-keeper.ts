@@ -57,7 +57,9 @@ export class SlotKeeper {
   async settle(doubt: Doubt): Promise<void> {
     const held = this.#held;
     if (held === undefined || held.ticket !== undefined) return;
-    held.ticket = await this.#queue(doubt);
+    const ticket = await this.#queue(doubt);
+    if (this.#held === held) held.ticket = ticket;
+    else ticket.giveBack(); // released while it was queued for
   }
 
   /** Gives back what is held. */

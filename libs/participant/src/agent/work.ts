@@ -12,6 +12,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { type Content, type Episode, type Json, ToolReply } from "@holdpoint/schemas";
 import { sha256 } from "../hash.ts";
+import { isCapturable } from "../preparing.ts";
 import type { AgentParticipant, AgentState } from "./agent-state.ts";
 import { type ChatRequest, type ModelMessage, readMessage } from "./chat.ts";
 import { askModel, type ModelReply } from "./model-client.ts";
@@ -155,13 +156,13 @@ export class Work {
     const { agent, episode, signal } = this.#options;
     if (this.#state.awaited === null)
       await agent.record({ type: "call.requested", data: { ...episode, turn, request } });
-    const { admission, directory, sessions } = agent;
+    const { directory } = agent;
     const reply: ModelReply = await askModel({
       episode,
       turn,
       body,
       signal,
-      isRestart: () => sessions.get(episode)?.status.restart === true || admission.isExcluded(episode),
+      isRestart: () => this.#isRestart,
       endpoint: () => directory.of("model")[0]?.endpoint ?? undefined,
     });
     return reply;
@@ -197,7 +198,7 @@ export class Work {
     const { agent, episode, resources, signal } = this.#options;
     const { awaited } = this.#state;
     if (awaited !== null) throw this.#replay.diverged(`a call of tool ${name}`, `a model call of turn ${awaited.turn}`);
-    const body = { turn, index, name, arguments: input };
+    const body = { turn, index, name, arguments: input, ...(this.#isRestart && { restart: true }) };
     const { result } = await agent.calls.call({
       episode,
       role: "resources",
@@ -219,6 +220,12 @@ export class Work {
 
   #park(): Promise<void> {
     return this.#options.agent.boundary(this.#options.episode, this.#options.signal);
+  }
+
+  /** No checkpoint can hold it: who is closed for one serves it all the same. */
+  get #isRestart(): boolean {
+    const session = this.#options.agent.sessions.get(this.#options.episode);
+    return session !== undefined && !isCapturable(this.#options.agent, session);
   }
 
   get #contents() {
