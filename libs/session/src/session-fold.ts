@@ -20,6 +20,7 @@ import {
   type SessionEvent,
 } from "./session-data.ts";
 import { initialStatus, moved, type SessionStatus } from "./machine.ts";
+import { RolloutIndex } from "./rollout-index.ts";
 
 /** How a role's sessions come to be, change and are named in a checkpoint. All functions are pure and total. */
 export interface SessionKind<State, E extends SessionEvent> {
@@ -65,6 +66,8 @@ export function keyOf({ rollout, attempt }: Episode): string {
 export class SessionFold<State, E extends SessionEvent> {
   readonly kind: SessionKind<State, E>;
   readonly #live: Sessions<State> = new Map();
+  /** Of the live ones. */
+  readonly #rollouts = new RolloutIndex();
   readonly #fixed = new Map<string, Sessions<State>>();
   readonly #pending = new Map<string, Sessions<State>>();
   /** By which ask and which incarnation each checkpoint was fixed: another one begins anew. */
@@ -91,6 +94,12 @@ export class SessionFold<State, E extends SessionEvent> {
   /** Every live session, one after the other. */
   live(): Iterable<Session<State>> {
     return this.#live.values();
+  }
+
+  /** The live sessions of a rollout: as many as it has attempts that are neither closed nor retired. */
+  of(rollout: string): readonly Session<State>[] {
+    const keys = this.#rollouts.of(rollout).map((attempt) => keyOf({ rollout, attempt }));
+    return keys.map((key) => this.#live.get(key)).filter((session) => session !== undefined);
   }
 
   /** What the checkpoint fixed; undefined where this process knows no such checkpoint. */
@@ -134,7 +143,7 @@ export class SessionFold<State, E extends SessionEvent> {
   /** Takes over what `save` gave; for a fold that has applied nothing. */
   load({ live, fixed, pending, ended }: SavedSessions<State>): void {
     for (const [rollout, attempt] of ended) this.#ended.set(rollout, attempt);
-    for (const [key, session] of live) this.#live.set(key, session);
+    for (const [, session] of live) this.#begins(session);
     for (const [id, sessions] of fixed) {
       this.#fixed.set(id, new Map(sessions));
       this.#captures.set(id, { asked: undefined, incarnation: "" }); // of a process that is over
@@ -192,6 +201,7 @@ export class SessionFold<State, E extends SessionEvent> {
 
   #end({ rollout, attempt }: Episode, sessions: Sessions<State>): void {
     sessions.delete(keyOf({ rollout, attempt }));
+    if (sessions === this.#live) this.#rollouts.remove({ rollout, attempt });
     this.#ended.set(rollout, Math.max(attempt, this.#ended.get(rollout) ?? -1));
   }
 
@@ -200,7 +210,13 @@ export class SessionFold<State, E extends SessionEvent> {
     if (state === undefined) return;
     const { sequence } = recorded;
     const status = moved(initialStatus, recorded.event.type);
-    this.#live.set(keyOf(episode), { ...episode, status, state, sequence, from: undefined, claimed: true });
+    this.#begins({ ...episode, status, state, sequence, from: undefined, claimed: true });
+  }
+
+  /** A session lives from here. */
+  #begins(session: Session<State>): void {
+    this.#live.set(keyOf(session), session);
+    this.#rollouts.add(session);
   }
 
   #next(session: Session<State>, recorded: Recorded<E>): Session<State> {
@@ -258,7 +274,7 @@ export class SessionFold<State, E extends SessionEvent> {
   }
 
   #install(restoreId: string): void {
-    for (const [key, session] of this.#pending.get(restoreId) ?? []) this.#live.set(key, session);
+    for (const session of this.#pending.get(restoreId)?.values() ?? []) this.#begins(session);
     this.#restored(restoreId);
   }
 

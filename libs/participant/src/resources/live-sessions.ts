@@ -30,7 +30,7 @@ export function refuseBeside<State, Own extends SessionEvent>(
   participant: Participant<State, Own>,
   { rollout, attempt }: Episode,
 ): void {
-  const other = liveSessions(participant).find((session) => session.rollout === rollout);
+  const other = participant.sessions.of(rollout).find((session) => !isRefused(participant.gate, session));
   if (other === undefined) return;
   if (other.attempt > attempt) {
     throw new HoldpointError("stale_attempt", `${rollout} is already at attempt ${other.attempt}`);
