@@ -1,4 +1,5 @@
 import { HoldpointError } from "@holdpoint/errors";
+import { Benches } from "@holdpoint/participant";
 import { describe, expect, test, vi } from "vitest";
 import { counterWith, Door, type Parts, Shelf } from "./resources-counter.ts";
 import { episodeOf, patience, ResourcesRoom } from "./resources-room.ts";
@@ -126,6 +127,38 @@ describe("a session that is over", () => {
     await expect(room.rpc(episode, "close")).rejects.toMatchObject({ code: "not_found" });
     expect(external.calls).toEqual(["open r/0", "free r/0"]);
     await expect(room.tool(episode, "0/0", "add", { by: 1 })).rejects.toMatchObject({ code: "not_found" });
+  });
+
+  test("leaves no place of work behind, also where a call was held meanwhile", async () => {
+    const of = vi.spyOn(Benches.prototype, "of");
+    const room = await serving();
+    await room.seed(episode);
+    await room.asked("prepare", { checkpointId: "c1" });
+    const held = room.tool(episode, "0/0", "add", { by: 1 }).catch(codeOf);
+    await room.rpc(episode, "close");
+    await room.resume("c1");
+    expect(await held).toBe("stale_attempt");
+    const [benches] = of.mock.contexts;
+    if (!(benches instanceof Benches)) throw new Error("nothing was worked at");
+    expect(benches.upTo([episodeOf("r", 9)])).toEqual([]);
+  });
+
+  test("by a retirement is freed beside at most 15 others", async () => {
+    const episodes = Array.from({ length: 40 }, (_, at) => episodeOf(`r${at}`));
+    const external = new Shelf();
+    let freeing = 0;
+    let most = 0;
+    vi.spyOn(external, "free").mockImplementation(async () => {
+      freeing += 1;
+      most = Math.max(most, freeing);
+      await new Promise((resolve) => setImmediate(resolve));
+      freeing -= 1;
+    });
+    const room = await serving({ external });
+    await Promise.all(episodes.map((one) => room.seed(one)));
+    await room.retire(...episodes);
+    expect(external.free).toHaveBeenCalledTimes(40);
+    expect(most).toBe(16);
   });
 
   test("by a retirement has its calls called off, and waited for", async () => {

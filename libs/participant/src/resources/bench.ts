@@ -82,6 +82,16 @@ export class Benches<Kept extends Bench<unknown>> {
     return bench;
   }
 
+  /** Does `work` at the bench of an episode, and forgets that bench if it stands idle after and `isLive` says that no session needs it. */
+  async at<Result>(episode: Episode, isLive: () => boolean, work: (bench: Kept) => Promise<Result>): Promise<Result> {
+    const bench = this.of(episode);
+    try {
+      return await work(bench);
+    } finally {
+      if (bench.isIdle && !isLive()) this.drop(episode, bench);
+    }
+  }
+
   /** Forgets `bench`, unless there is another by now. */
   drop(episode: Episode, bench: Kept): void {
     if (this.#benches.get(keyOf(episode))?.bench === bench) this.#benches.delete(keyOf(episode));

@@ -37,6 +37,15 @@ export function sessionIn({ participant }: Desk, episode: Episode): Session<Reso
   throw cannotGoOn(session, lost);
 }
 
+/** Does `work` at the bench of an episode; it leaves none behind where there is no session, or none any more. */
+export function atBench<Result>(
+  { participant, benches }: Desk,
+  episode: Episode,
+  work: (bench: Bench<Given>) => Promise<Result>,
+): Promise<Result> {
+  return benches.at(episode, () => participant.sessions.get(episode) !== undefined, work);
+}
+
 /**
  * The session, for work that stands on all that was done before.
  *

@@ -1,9 +1,13 @@
 /** The end of sessions: closed by their environment, or retired by the control plane. What runs is stopped, then freed. */
 import type { Episode } from "@holdpoint/schemas";
+import { eachBounded } from "./bounded.ts";
 import type { Desk } from "./desk.ts";
 import { namedSession } from "./desk.ts";
 import type { Externals } from "./externals.ts";
 import { sessionOver } from "./live-sessions.ts";
+
+/** Sessions that are freed at once. */
+const lanes = 16;
 
 /** Ends a session in order; what was captured of it stays. Again is no error. */
 export async function close(desk: Desk, externals: Externals, { rollout, attempt }: Episode): Promise<void> {
@@ -29,6 +33,6 @@ export async function retire(desk: Desk, externals: Externals, marks: readonly E
   const highest = new Map(marks.map(({ rollout, attempt }) => [rollout, attempt]));
   const isMarked = ({ rollout, attempt }: Episode) => attempt <= (highest.get(rollout) ?? -1);
   const marked = participant.sessions.all().filter(isMarked);
-  await Promise.all(marked.map((session) => externals.free(namedSession(session))));
+  await eachBounded(marked, lanes, (session) => externals.free(namedSession(session)));
   for (const { episode, bench } of stopped) benches.drop(episode, bench);
 }

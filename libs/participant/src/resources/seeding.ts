@@ -7,7 +7,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, Json, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
 import { hooked } from "./author-hook.ts";
-import type { Desk } from "./desk.ts";
+import { atBench, type Desk } from "./desk.ts";
 import { canonicalJson, refuseBeside } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
 
@@ -37,22 +37,20 @@ export class Seeding {
    *   another one or another attempt of the rollout is live, `stale_attempt` where it was retired meanwhile
    */
   async seed({ rollout, attempt }: Episode, { sessionId, seed }: SeedRequest): Promise<SeedReply> {
-    const { participant, benches, resources, grants } = this.#desk;
+    const { participant, resources, grants } = this.#desk;
     const episode = { rollout, attempt };
     const content = await participant.contents.write(canonicalJson(seed));
-    const bench = benches.of(episode);
-    try {
-      const restart = await bench.run(async (signal) => {
-        const known = participant.sessions.get(episode);
-        if (known !== undefined) return this.#again(known, { sessionId, seed: content });
-        this.#refuseBeside(episode);
-        return this.#setUp({ episode, sessionId, seed: content, value: seed }, signal);
-      });
+    const seeded = async (signal: AbortSignal): Promise<string | null> => {
+      const known = participant.sessions.get(episode);
+      if (known !== undefined) return this.#again(known, { sessionId, seed: content });
+      this.#refuseBeside(episode);
+      return this.#setUp({ episode, sessionId, seed: content, value: seed }, signal);
+    };
+    return atBench(this.#desk, episode, async (bench) => {
+      const restart = await bench.run(seeded);
       const access = await grants?.issue(episode);
       return { terms: resources.terms, restart, ...(access !== undefined && { access }) };
-    } finally {
-      if (bench.isIdle && participant.sessions.get(episode) === undefined) benches.drop(episode, bench);
-    }
+    });
   }
 
   #refuseBeside(episode: Episode): void {

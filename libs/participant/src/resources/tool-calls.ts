@@ -15,7 +15,7 @@ import { sha256 } from "../hash.ts";
 import { problemOf } from "../rpc-server.ts";
 import { hooked, threw } from "./author-hook.ts";
 import type { CheckedOutcome, CheckedTool, PreparedTool } from "./define-resources.ts";
-import { type Desk, type Given, markLost, namedSession, sessionIn, soundSessionIn } from "./desk.ts";
+import { atBench, type Desk, type Given, markLost, namedSession, sessionIn, soundSessionIn } from "./desk.ts";
 import { canonicalJson } from "./live-sessions.ts";
 import { type CallName, type FinishedCall, finishedCall, nameOf, refusal, type ToolCall } from "./resources-session.ts";
 
@@ -68,27 +68,27 @@ export class ToolCalls {
    */
   mcp(episode: Episode, asked: Asked, { key, signal }: { readonly key?: string; readonly signal: AbortSignal }) {
     if (key !== undefined) return this.#named(episode, { caller: "mcp", turn: 0, index: 0, key }, asked, signal);
-    return this.#desk.benches.of(episode).run(async (over) => {
+    const numbered = async (over: AbortSignal): Promise<Given> => {
       signal.throwIfAborted();
       const { mcpCalls } = sessionIn(this.#desk, episode).state;
       const order = orderOf(episode, { caller: "mcp", turn: mcpCalls, index: 0, key }, asked);
       return this.#anew(order, over);
-    });
+    };
+    return atBench(this.#desk, episode, (bench) => bench.run(numbered));
   }
 
   #named(episode: Episode, name: CallName, asked: Asked, gone?: AbortSignal): Promise<Given> {
     const order = orderOf(episode, name, asked);
-    const bench = this.#desk.benches.of(episode);
-    return bench.join(`${nameOf(name)} ${order.call.name} ${order.call.arguments}`, () =>
-      bench.run(async (over) => {
-        const { state } = sessionIn(this.#desk, episode);
-        const finished = finishedCall(state, name, sha256);
-        if (finished !== undefined) return this.#again(order, finished);
-        gone?.throwIfAborted();
-        const turn = name.caller === "mcp" ? state.mcpCalls : name.turn;
-        return this.#anew({ ...order, call: { ...order.call, turn } }, over);
-      }),
-    );
+    const once = async (over: AbortSignal): Promise<Given> => {
+      const { state } = sessionIn(this.#desk, episode);
+      const finished = finishedCall(state, name, sha256);
+      if (finished !== undefined) return this.#again(order, finished);
+      gone?.throwIfAborted();
+      const turn = name.caller === "mcp" ? state.mcpCalls : name.turn;
+      return this.#anew({ ...order, call: { ...order.call, turn } }, over);
+    };
+    const shared = `${nameOf(name)} ${order.call.name} ${order.call.arguments}`;
+    return atBench(this.#desk, episode, (bench) => bench.join(shared, () => bench.run(once)));
   }
 
   async #anew(order: Order, signal: AbortSignal): Promise<Given> {

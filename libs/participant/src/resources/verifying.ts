@@ -1,7 +1,7 @@
 /** The verdict: judged once, and answered from the log from then on. */
 import type { Content, Episode } from "@holdpoint/schemas";
 import { hooked } from "./author-hook.ts";
-import { type Desk, type Given, namedSession, soundSessionIn } from "./desk.ts";
+import { atBench, type Desk, type Given, namedSession, soundSessionIn } from "./desk.ts";
 
 /**
  * Judges what the session has come to, unless that was done before.
@@ -13,9 +13,8 @@ export async function verify(desk: Desk, { rollout, attempt }: Episode, output: 
   const episode = { rollout, attempt };
   const known = desk.participant.sessions.get(episode)?.state.verdict ?? null;
   if (known !== null) return known;
-  const bench = desk.benches.of(episode);
-  const { content } = await bench.join("verify", () =>
-    bench.run((signal) => judged(desk, { episode, output }, signal)),
+  const { content } = await atBench(desk, episode, (bench) =>
+    bench.join("verify", () => bench.run((signal) => judged(desk, { episode, output }, signal))),
   );
   return content;
 }
