@@ -57,6 +57,7 @@ function methodsOf(workshop: Workshop): Readonly<Record<string, AnyMethod>> {
     close: method({
       body: CloseRequest,
       whileClosed: "through",
+      ends: true,
       handle: async (episode) => {
         await close(workshop, episode);
         return {};

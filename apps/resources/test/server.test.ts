@@ -247,6 +247,16 @@ describe("the end of a session", () => {
     expect(await run.eventsOf("session.closed")).toHaveLength(1);
   });
 
+  test("[C8] by a close reaches it also while it is being seeded, and leaves no sandbox", async () => {
+    const { run, task } = await seeded();
+    const other = { rollout: "other", attempt: 0 };
+    const seeding = run.seed(other, task).catch(() => {});
+    await run.rpc(other, "close");
+    await seeding;
+    expect(run.sandboxes()).toHaveLength(1);
+    await expect(run.rpc(other, "close")).rejects.toMatchObject({ code: "not_found" });
+  });
+
   test("[C8] by retirement stops what runs, waits for it, and frees it; whoever waited is told", async () => {
     const { run } = await seeded();
     writeFileSync(join(await run.sandboxOf(episode), "index.js"), "setInterval(() => {}, 1000);\n");

@@ -125,15 +125,14 @@ export class Seeding {
 }
 
 function refuseBeside(agent: AgentParticipant, { rollout, attempt }: Episode): void {
-  for (const other of agent.sessions.live()) {
-    if (other.rollout !== rollout) continue;
-    if (other.attempt > attempt) {
-      throw new HoldpointError("stale_attempt", `${rollout} is already at attempt ${other.attempt}`);
-    }
-    throw new HoldpointError(
-      "session_conflict",
-      `attempt ${other.attempt} of ${rollout} is live: seed that attempt, or retire it first`,
-      { details: { rollout, attempt: other.attempt } },
-    );
+  const [other] = agent.sessions.of(rollout);
+  if (other === undefined) return;
+  if (other.attempt > attempt) {
+    throw new HoldpointError("stale_attempt", `${rollout} is already at attempt ${other.attempt}`);
   }
+  throw new HoldpointError(
+    "session_conflict",
+    `attempt ${other.attempt} of ${rollout} is live: seed that attempt, or retire it first`,
+    { details: { rollout, attempt: other.attempt } },
+  );
 }

@@ -78,9 +78,7 @@ export class EnvironmentServer {
 
   /** One attempt of a rollout is live at a time, and a continuation that nobody has claimed is not passed over. */
   #refuseBeside({ rollout, attempt }: Episode): void {
-    const other = this.#participant.sessions
-      .all()
-      .find((session) => session.rollout === rollout && session.attempt !== attempt);
+    const other = this.#participant.sessions.of(rollout).find((session) => session.attempt !== attempt);
     if (other === undefined) return;
     const state = other.claimed ? "is still running" : "was restored and waits to be dispatched";
     throw new HoldpointError(
