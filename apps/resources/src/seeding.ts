@@ -7,7 +7,7 @@ import type { Session } from "@holdpoint/session";
 import * as z from "zod";
 import { installedPackage, shippedSource } from "./installed-package.ts";
 import type { RepairSession } from "./repair-session.ts";
-import { newId, RepairSeed, type Workshop } from "./workshop.ts";
+import { atBench, newId, RepairSeed, type Workshop } from "./workshop.ts";
 
 /** Verify works on a copy, so that it can be done again. */
 const terms: SeedTerms = { verify: "replay", sandboxLent: true, rebinds: false, grantsBound: false };
@@ -25,17 +25,13 @@ export async function seed(workshop: Workshop, episode: Episode, request: SeedRe
   }
   const content = await workshop.participant.contents.write(canonicalJson(request.seed));
   const named = { sessionId: request.sessionId, seed: content };
-  const bench = workshop.benches.of(episode);
-  try {
-    return await bench.run(async (signal) => {
-      const known = workshop.participant.sessions.get(episode);
-      if (known !== undefined) return again(workshop, known, named);
-      refuseBeside(workshop.participant, episode);
-      return setUp(workshop, { ...named, episode, task: parsed.data.task }, signal);
-    });
-  } finally {
-    if (bench.isIdle && workshop.participant.sessions.get(episode) === undefined) workshop.benches.drop(episode, bench);
-  }
+  const seeded = async (signal: AbortSignal): Promise<SeedReply> => {
+    const known = workshop.participant.sessions.get(episode);
+    if (known !== undefined) return again(workshop, known, named);
+    refuseBeside(workshop.participant, episode);
+    return setUp(workshop, { ...named, episode, task: parsed.data.task }, signal);
+  };
+  return atBench(workshop, episode, (bench) => bench.run(seeded));
 }
 
 interface Named {

@@ -14,7 +14,7 @@ import { type FinishedCall, finishedCall, type RepairSession, type ToolCall } fr
 import type { Bench } from "./bench.ts";
 import { rollBack } from "./rolling-back.ts";
 import { mayChange, type Tools } from "./tools.ts";
-import { forgetCallSnapshots, newId, sessionIn, targetOf, type Workshop } from "./workshop.ts";
+import { atBench, forgetCallSnapshots, newId, sessionIn, targetOf, type Workshop } from "./workshop.ts";
 
 type Request = Omit<ToolRequest, "to">;
 
@@ -43,9 +43,9 @@ export class ToolCalls {
   answer({ rollout, attempt }: Episode, { turn, index, name, arguments: input }: Request): Promise<Content> {
     const episode = { rollout, attempt };
     const call = { turn, index, name, arguments: sha256(input) };
-    const bench = this.#workshop.benches.of(episode);
-    return bench.join(`${turn}/${index} ${name} ${call.arguments}`, () =>
-      bench.run((signal) => this.#answer({ episode, call, input }, signal)),
+    const shared = `${turn}/${index} ${name} ${call.arguments}`;
+    return atBench(this.#workshop, episode, (bench) =>
+      bench.join(shared, () => bench.run((signal) => this.#answer({ episode, call, input }, signal))),
     );
   }
 

@@ -13,7 +13,7 @@ import type { Content, Episode } from "@holdpoint/schemas";
 import type { Bench } from "./bench.ts";
 import type { InstalledPackage } from "./installed-package.ts";
 import { cut, maxAnswerBytes } from "./tools.ts";
-import { newId, sessionIn, targetOf, type Workshop } from "./workshop.ts";
+import { atBench, newId, sessionIn, targetOf, type Workshop } from "./workshop.ts";
 
 /** What verify says, as JSON in `verify.finished`. */
 interface Verdict {
@@ -33,15 +33,16 @@ export async function verify(workshop: Workshop, { rollout, attempt }: Episode):
   const episode = { rollout, attempt };
   const verdict = workshop.participant.sessions.get(episode)?.state.verdict ?? null;
   if (verdict !== null) return verdict;
-  const bench = workshop.benches.of(episode);
-  return bench.join("verify", async () => {
-    const execution = newId("verify", episode);
-    const witness = { ...episode, execution, turn: null, index: null, name: "verify" };
-    const found = await workshop.executions.during(witness, () => judge(workshop, episode, bench));
-    const content = await workshop.participant.contents.write(JSON.stringify(found));
-    await workshop.participant.record({ type: "verify.finished", data: { ...episode, execution, verdict: content } });
-    return content;
-  });
+  return atBench(workshop, episode, (bench) => bench.join("verify", () => conclude(workshop, episode, bench)));
+}
+
+async function conclude(workshop: Workshop, episode: Episode, bench: Bench): Promise<Content> {
+  const execution = newId("verify", episode);
+  const witness = { ...episode, execution, turn: null, index: null, name: "verify" };
+  const found = await workshop.executions.during(witness, () => judge(workshop, episode, bench));
+  const content = await workshop.participant.contents.write(JSON.stringify(found));
+  await workshop.participant.record({ type: "verify.finished", data: { ...episode, execution, verdict: content } });
+  return content;
 }
 
 async function judge(workshop: Workshop, episode: Episode, bench: Bench): Promise<Verdict> {

@@ -6,7 +6,7 @@ import type { Checkpointer, IsReferenced, SandboxProvider } from "@holdpoint/san
 import type { Episode, ResourcesEvent } from "@holdpoint/schemas";
 import { randomBytes } from "node:crypto";
 import * as z from "zod";
-import type { Benches } from "./bench.ts";
+import type { Bench, Benches } from "./bench.ts";
 import type { ExecutionLog } from "./execution-log.ts";
 import { type InstalledPackage, installedPackage } from "./installed-package.ts";
 import { type RepairSession, snapshotsOf } from "./repair-session.ts";
@@ -46,6 +46,15 @@ export function sessionIn(
     `attempt ${episode.attempt} of ${episode.rollout} has no sandbox (${lost ?? "none was lent"}): it has to start over`,
     { details: { rollout: episode.rollout, attempt: episode.attempt } },
   );
+}
+
+/** Does `work` at the bench of an episode; it leaves none behind where there is no session, or none any more. */
+export function atBench<Result>(
+  { participant, benches }: Workshop,
+  episode: Episode,
+  work: (bench: Bench) => Promise<Result>,
+): Promise<Result> {
+  return benches.at(episode, () => participant.sessions.get(episode) !== undefined, work);
 }
 
 /** The package that the session repairs. */
