@@ -126,9 +126,23 @@ export class Obedience<State, Own extends SessionEvent> {
       await this.#participant.obey([...before, answered(answer)], options);
     } catch (error) {
       if (!HoldpointError.is(error, "invalid_request")) throw error; // else it was too large for the log
-      await this.#participant.obey([answered({ problem: problemOf(error) })], options);
+      await this.#participant.obey([answered({ problem: problemOf(tooMany(operation, answer, error)) })], options);
     }
   }
+}
+
+/** An answer names each of its episodes, and a message of the log has an end. */
+function tooMany(operation: string, answer: Answer, cause: HoldpointError): HoldpointError {
+  const { restarts = [], continued = [], installed = [] } = answer;
+  const episodes = restarts.length + continued.length + installed.length;
+  const { bytes, limit } = cause.details;
+  const words = `the answer to an ask to ${operation} names ${episodes} episodes in ${String(bytes)} bytes`;
+  const advice = "take shorter rollout ids, or have fewer rollouts under way at once";
+  const details = { ...cause.details, episodes };
+  return new HoldpointError("invalid_request", `${words}, and a message of the log holds ${String(limit)}: ${advice}`, {
+    cause,
+    details,
+  });
 }
 
 function isOver({ asks }: ParticipantGate, sequence: number): boolean {

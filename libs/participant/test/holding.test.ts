@@ -220,7 +220,9 @@ test("[A20] an answer that no message can hold is a problem that says so, and th
   for (let from = 0; from < episodes.length; from += 1_000) {
     await agent.record(...episodes.slice(from, from + 1_000).map(seeded));
   }
-  expect((await room.obeyed("prepare")).problem).toMatchObject({ code: "invalid_request" });
+  const { problem } = await room.obeyed("prepare");
+  expect(problem).toMatchObject({ code: "invalid_request", details: { episodes: 8_000, limit: 1_000_000 } });
+  expect(problem?.message).toContain("take shorter rollout ids");
   await room.resume();
   expect(agent.admission.isClosed).toBe(false);
 });
