@@ -181,16 +181,14 @@ describe("a checkpoint", () => {
     await room.resume();
   });
 
-  test("of an agent whose harnesses give no state is restored as a restart", async () => {
+  test("[S7] is held up by no harness that gives no state: each of its sessions is a restart from its seed on", async () => {
     await room.agent(counting({ mode: "stateless", launch: withoutState }));
+    const why = expect.stringMatching(/counter give no state/);
+    expect(await room.seed(r1, endless)).toMatchObject({ data: { restart: why } });
     await begin();
-    const cut = await room.checkpoint([r1], "c1", 1);
-    await room.letGo("c1", 1);
-    await room.done("retire", { command: 2, checkpointId: null, rollouts: [r1] });
-    const assignments = [{ rollout: "r1", from: 0, to: 1 }];
-    const data = { command: 3, checkpointId: "x1", source: "c1", cut: { HP_room: cut }, assignments };
-    await room.decide({ type: "restore.started", data });
-    expect(await room.done("restore", data)).toMatchObject({ installed: [], restarts: [episodeOf("r1", 1)] });
+    expect(await room.done("prepare", {})).toMatchObject({ blockerCount: 0, restarts: [r1], continued: [] });
+    await expectCounting();
+    await room.resume();
   });
 });
 

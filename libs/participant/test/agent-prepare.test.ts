@@ -86,3 +86,64 @@ describe("at a prepare", () => {
     expect(await room.answerTo(asked)).toMatchObject({ blockerCount: 0 });
   });
 });
+
+const calling = async (session: AgentSession<unknown>) => {
+  await session.model(ask());
+  return session.tool("look", "{}");
+};
+
+/** Runs r1 to its end while closed. @returns what its calls said */
+async function runsWhileClosed() {
+  const asked = await room.ask("prepare");
+  await turns();
+  room.model.close(); // it answers restarts all the same
+  expect(await room.activate(r1)).toMatchObject({ data: { status: "ended" } });
+  expect(await room.answerTo(asked)).toMatchObject({ restarts: [r1], continued: [] });
+  return [room.tools, room.model.asked.map(({ headers }) => headers["x-holdpoint-restart"])];
+}
+
+describe("[S7] a restart says so in its calls, which are made while a checkpoint is open,", () => {
+  const said = [["look({}) as 0/0, a restart"], ["1"]];
+
+  test("where its author says that it is one", async () => {
+    await room.agent(
+      defineAgent({
+        name: "r",
+        mode: "exported",
+        seed: z.unknown(),
+        capturable: () => "it cannot be paused",
+        activate: calling,
+      }),
+    );
+    await room.seed(r1);
+    expect(await runsWhileClosed()).toEqual(said);
+  });
+
+  test("where its agent is restart_only", async () => {
+    await room.agent(defineAgent({ name: "r", seed: z.unknown(), activate: calling }));
+    await room.seed(r1);
+    expect(await runsWhileClosed()).toEqual(said);
+  });
+
+  test("where its seed was in flight when admission closed", async () => {
+    const parsed = Promise.withResolvers<boolean>();
+    const seed = z.unknown().refine(() => parsed.promise);
+    await room.agent(defineAgent({ name: "r", mode: "exported", seed, activate: calling }));
+    const seeding = room.seed(r1);
+    await turns();
+    const asked = await room.ask("prepare");
+    await room.answerTo(asked);
+    parsed.resolve(true);
+    expect(await seeding).toMatchObject({ ok: true });
+    room.model.close();
+    expect(await room.activate(r1)).toMatchObject({ data: { status: "ended" } });
+    expect(room.tools).toEqual(said[0]);
+  });
+
+  test("and no other session does", async () => {
+    await room.agent(agentOf(calling));
+    await room.seed(r1);
+    expect(await room.activate(r1)).toMatchObject({ data: { status: "ended" } });
+    expect(room.tools).toEqual(["look({}) as 0/0"]);
+  });
+});

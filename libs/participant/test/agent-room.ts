@@ -43,6 +43,8 @@ export class ModelStub {
   isClosed = false;
   /** Which turns are neither answered nor refused. */
   holds: (turn: number) => boolean = () => false;
+  /** What it answers instead, as HTTP has it. */
+  instead: { readonly status: number; readonly body: string } | undefined;
   reply: (turn: number) => object = (turn) => ({ role: "assistant", content: `turn ${turn}` });
   readonly #server = createServer((request, response) => {
     const chunks: Buffer[] = [];
@@ -86,6 +88,10 @@ export class ModelStub {
     this.asked.push({ turn, body, headers });
     const answer = () => {
       if (!this.isClosed && this.holds(turn)) return void this.#held.push(answer);
+      if (this.instead !== undefined) {
+        response.statusCode = this.instead.status;
+        return void response.end(this.instead.body);
+      }
       const isRefused = this.isClosed && headers["x-holdpoint-restart"] !== "1";
       response.statusCode = isRefused ? 503 : 200;
       const refusal = { error: { message: "closed", code: "admission_closed" } };

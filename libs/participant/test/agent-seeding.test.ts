@@ -1,5 +1,11 @@
 /** The seeds of an agent's sessions: what is taken, what is bound anew, and what is written nowhere. */
-import { type AgentInput, type AgentSession, defineAgent, type ReboundSession } from "@holdpoint/participant";
+import {
+  type AgentInput,
+  type AgentServing,
+  type AgentSession,
+  defineAgent,
+  type ReboundSession,
+} from "@holdpoint/participant";
 import { type Access, logSubject } from "@holdpoint/schemas";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -27,8 +33,8 @@ function seeded(more: Partial<AgentInput<Seed>> = {}) {
 }
 
 /** A session of task `a` that was restored as attempt 1; the restore is over. */
-async function restoredSession(definition: ReturnType<typeof seeded>) {
-  const agent = await room.agent(definition);
+async function restoredSession(definition: ReturnType<typeof seeded>, serving: AgentServing = {}) {
+  const agent = await room.agent(definition, serving);
   await room.seed(r1, { task: "a" });
   const cut = await room.checkpoint([r1], "c1", 1);
   await room.letGo("c1", 1);
@@ -175,6 +181,23 @@ describe("a session that no checkpoint can hold", () => {
     await turns();
     expect(await room.typesOf(r1)).toEqual([]); // [A15] nothing is left of it
   });
+
+  test("is refused where its hook is async, and what that comes to is nobody's", async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => unhandled.push(error);
+    process.on("unhandledRejection", note);
+    try {
+      const promised = z.custom<true>();
+      const capturable = () => promised.parse(Promise.reject(new Error("no")));
+      await room.agent(seeded({ capturable }));
+      const problem = { code: "invalid_request", message: expect.stringMatching(/capturable of seeded.*a promise/) };
+      expect(await room.seed(r1, { task: "a" })).toMatchObject({ ok: false, problem });
+      await turns();
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off("unhandledRejection", note);
+    }
+  });
 });
 
 test("a seed that is none is refused in words, and nothing is left of it", async () => {
@@ -182,6 +205,57 @@ test("a seed that is none is refused in words, and nothing is left of it", async
   const problem = { code: "invalid_request", message: expect.stringMatching(/no seed of agent seeded[^]*task/) };
   expect(await room.seed(r1, { job: 1 })).toMatchObject({ ok: false, problem });
   expect(await room.typesOf(r1)).toEqual([]);
+});
+
+describe("an episode that has ended", () => {
+  test("is not seeded any more by a seed that comes late", async () => {
+    await room.agent(seeded());
+    await room.seed(r1, { task: "a" });
+    await room.call(r1, "close");
+    expect(await room.seed(r1, { task: "a" })).toMatchObject({ ok: false, problem: { code: "stale_attempt" } });
+    expect(await room.typesOf(r1)).toEqual(["session.seeded", "session.closed"]);
+  });
+
+  test("is not seeded by a seed that was under way when it was closed", async () => {
+    const task = Promise.withResolvers<boolean>();
+    let parsing = 0;
+    const slowly = Seed.refine(() => {
+      parsing += 1;
+      return task.promise;
+    });
+    const agent = await room.agent(seeded({ seed: slowly }));
+    const seeding = room.seed(r1, { task: "a" });
+    await until(() => parsing > 0);
+    const closing = room.call(r1, "close");
+    await turns();
+    task.resolve(true);
+    expect(await closing).toMatchObject({ ok: true });
+    expect(await seeding).toMatchObject({ ok: false, problem: { code: "stale_attempt" } });
+    expect([agent.sessions.all(), await room.typesOf(r1)]).toEqual([[], ["session.closed"]]);
+  });
+
+  test("is not seeded by a seed that was held when it was closed", async () => {
+    const agent = await room.agent(seeded());
+    await room.obeyed("prepare");
+    const seeding = room.seed(r1, { task: "a" });
+    await turns();
+    expect(await room.call(r1, "close")).toMatchObject({ ok: true });
+    await room.letGo("c1", 1);
+    expect(await seeding).toMatchObject({ ok: false, problem: { code: "stale_attempt" } });
+    expect(agent.sessions.all()).toEqual([]);
+  });
+
+  test("is closed after a while though a re-bind hook never ends, and the hook makes no session of it later", async () => {
+    const bound = Promise.withResolvers<void>();
+    const rebind = () => bound.promise;
+    const { agent, again } = await restoredSession(seeded({ rebind }), { graceMs: 20 });
+    const seeding = room.seed(again, { task: "a" });
+    await turns();
+    expect(await room.call(again, "close")).toMatchObject({ ok: true });
+    bound.resolve();
+    expect(await seeding).toMatchObject({ ok: false, problem: { code: "stale_attempt" } });
+    expect(agent.sessions.all()).toEqual([]);
+  });
 });
 
 test("[C1] of two seeds at once that differ one is taken, and the other meets the session that it made", async () => {

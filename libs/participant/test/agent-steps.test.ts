@@ -157,6 +157,28 @@ test("[L3] an activation that has ended is not run again by whoever asks again, 
   ]);
 });
 
+describe("a model that refuses for good", () => {
+  test("has its code told to whoever asks for the activation", async () => {
+    room.model.instead = { status: 409, body: '{"error":{"message":"asked otherwise","code":"session_conflict"}}' };
+    await room.agent(writing);
+    const problem = { code: "session_conflict", message: expect.stringMatching(/asked otherwise/) };
+    expect(await room.run(r1)).toMatchObject({ ok: false, problem });
+  });
+
+  test.each([
+    ["with a code of its own", 400, '{"error":{"message":"no","code":"context_length_exceeded"}}', /refused: no/],
+    ["without words", 404, "<html>", /status 404/],
+    ["with success and no completion", 200, '{"choices":[]}', /no chat completion[^]*choices/],
+    ["with success and no JSON", 200, "<html>", /no chat completion/],
+  ])("%s makes the request invalid, and is not asked again", async (_, status, body, message) => {
+    room.model.instead = { status, body };
+    await room.agent(writing);
+    const problem = { code: "invalid_request", message: expect.stringMatching(message) };
+    expect(await room.run(r1)).toMatchObject({ ok: false, problem });
+    expect(room.model.asked).toHaveLength(1);
+  });
+});
+
 test("an activation whose author asks for that is tried again, and its steps are answered from the log", async () => {
   let tries = 0;
   await room.agent(
