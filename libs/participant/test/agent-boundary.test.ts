@@ -244,8 +244,10 @@ test("a boundary that cannot be given fails the capture, which says whose, and w
   room.model.holds = () => false;
   expect(problem).toMatchObject({
     code: "invalid_checkpoint_state",
-    message: expect.stringMatching(/r1, attempt 0.*not now/),
+    message: expect.stringMatching(/r1, attempt 0/),
   });
+  expect(JSON.stringify(await room.said())).not.toMatch(/not now/); // [F10]
+  expect(room.troubles.join()).toMatch(/r1, attempt 0.*not now/);
   await room.letGo("c1", 1);
   expect(await ended).toMatchObject({ data: { status: "ended" } });
 });

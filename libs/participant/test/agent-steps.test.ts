@@ -113,10 +113,13 @@ describe("an activation", () => {
     expect(room.tools).toEqual(["look(1) as 0/0", "look(2) as 0/1"]);
   });
 
-  test("that throws has failed, in its author's words, and says no more than that to whoever asks", async () => {
-    await room.agent(agentOf(() => Promise.reject(new Error("no such file"))));
-    const problem = { code: "invalid_request", message: expect.stringMatching(/activate of writer.*no such file/) };
-    expect(await room.run(r1)).toMatchObject({ ok: false, problem });
+  test("[F10] that throws has failed, and its author's words are told to the log of its process alone", async () => {
+    await room.agent(agentOf(() => Promise.reject(new Error("no such file: key=sk-secret"))));
+    const reply = await room.run(r1);
+    const problem = { code: "invalid_request", message: expect.stringMatching(/activate of writer threw/) };
+    expect(reply).toMatchObject({ ok: false, problem });
+    expect(JSON.stringify([reply, await room.said()])).not.toMatch(/sk-secret/);
+    expect(room.troubles.join()).toMatch(/r1\/0.*sk-secret/);
   });
 
   test("that gives no text is refused", async () => {

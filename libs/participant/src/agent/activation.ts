@@ -21,8 +21,8 @@ export interface ActivationOptions {
   readonly access: AccessBook;
   /** What the activation does: gives its output. */
   readonly perform: (context: ActivationContext) => Promise<unknown>;
-  /** Told why it stopped, unless it was cancelled or has ended. */
-  readonly failed: (error: HoldpointError) => void;
+  /** Told what it stopped with, unless it was cancelled or has ended. */
+  readonly failed: (error: unknown) => void;
 }
 
 /** What an activation is given to do its work with. */
@@ -170,11 +170,14 @@ export class Activation {
     return Json.parse(JSON.parse(await this.#options.agent.contents.read(continuation.boundary)));
   }
 
-  /** What an author's function throws is its answer, as what it returns is: asked again it would say the same. */
+  /**
+   * What an author's function throws is its answer, as what it returns is: asked again it would say the same. Its words may quote a
+   * secret (F10): only those of a `HoldpointError` go out, which were chosen for that.
+   */
   #fail(error: unknown): void {
-    const words = `activate of ${this.#options.name} threw: ${error instanceof Error ? error.message : String(error)}`;
+    const words = `activate of ${this.#options.name} threw: the log of its process says what`;
     this.#failure = HoldpointError.is(error) ? error : new HoldpointError("invalid_request", words, { cause: error });
-    this.#options.failed(this.#failure);
+    this.#options.failed(error);
   }
 
   get #signal(): AbortSignal {

@@ -10,6 +10,8 @@ export interface Exporting {
   readonly checkpointId: string;
   readonly contents: Contents;
   readonly signal: AbortSignal;
+  /** Told what a boundary threw: the reply does not say. */
+  readonly trouble: (what: string, error: unknown) => void;
 }
 
 /** How many are asked at a time. */
@@ -39,7 +41,7 @@ export async function exportBoundaries(
 
 async function exported(
   { episode, work }: Activation,
-  { checkpointId, contents, signal }: Exporting,
+  { checkpointId, contents, signal, trouble }: Exporting,
 ): Promise<AgentLogEvent | undefined> {
   const boundary = work?.boundaryToExport;
   if (boundary === undefined) return undefined;
@@ -54,15 +56,9 @@ async function exported(
   } catch (cause) {
     if (HoldpointError.is(cause)) throw cause;
     const { rollout, attempt } = episode;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    const words = `what ${rollout}, attempt ${attempt}, can be continued with was not given: ${why}`;
-    throw new HoldpointError(
-      "invalid_checkpoint_state",
-      `${words}; expected JSON from the function given to boundary()`,
-      {
-        cause,
-        details: { rollout, attempt },
-      },
-    );
+    const what = `what ${rollout}, attempt ${attempt}, can be continued with was not given`;
+    trouble(what, cause);
+    const words = `${what}: the log of its process says why; expected JSON from the function given to boundary()`;
+    throw new HoldpointError("invalid_checkpoint_state", words, { cause, details: { rollout, attempt } });
   }
 }

@@ -179,7 +179,8 @@ export class AgentServer {
   ): Promise<readonly AgentLogEvent[]> {
     if (this.#agent.spec.mode !== "exported") return [];
     const working = sessions.flatMap((session) => this.#activations.get(keyOf(session)) ?? []);
-    return exportBoundaries(working, { checkpointId, signal, contents: this.#agent.contents });
+    const { contents, options } = this.#agent;
+    return exportBoundaries(working, { checkpointId, signal, contents, trouble: options.trouble });
   }
 
   async #retire(marks: readonly Episode[], signal: AbortSignal): Promise<readonly AgentLogEvent[]> {
