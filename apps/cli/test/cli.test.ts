@@ -80,12 +80,10 @@ test.each([
   [["demo", "--chaos", "much"], /none|some|heavy/],
   [["status"], /no broker is named: set NATS_URL/],
   [["status"], /"a.b" for run: expected 1 to 128/, { HOLDPOINT_RUN: "a.b" }],
+  [["up", "--agent", "/no/such.ts"], /no file .*such\.ts; expected a program that Node runs/],
+  [["up", "--agent", "test/refused-agent.ts"], /agent cannot run: [^]*defineAgent "misspelt"/],
   [["up"], /HOLDPOINT_WORKER: .* one process of each role[^]*HOLDPOINT_METRICS: one port/, notForUp],
-  [
-    ["up"],
-    /coordinator cannot run with its settings: [^]*HOLDPOINT_LEASE_GRACE_MS/,
-    { HOLDPOINT_LEASE_GRACE_MS: "-1" },
-  ],
+  [["up"], /coordinator cannot run: [^]*HOLDPOINT_LEASE_GRACE_MS/, { HOLDPOINT_LEASE_GRACE_MS: "-1" }],
 ])("wrong usage ends with 2 and says why: %j", (args, why, env?: Readonly<Record<string, string>>) => {
   const { status, stderr } = holdpoint(args, env);
 

@@ -11,5 +11,10 @@ test.each([
   ["stopped", 0, "none"],
   ["stopped", 3, "none"],
 ] as const)("a process that ends (%s) with code %s: %s", (cause, code, consequence) => {
-  expect(consequenceOf({ cause, code })).toBe(consequence);
+  expect(consequenceOf({ cause, code }, true)).toBe(consequence);
+});
+
+test("a process that fails before everybody has served is not started again", () => {
+  expect(consequenceOf({ cause: "own", code: 1 }, false)).toBe("give up");
+  expect(consequenceOf({ cause: "own", code: null }, false)).toBe("start again");
 });

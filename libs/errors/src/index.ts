@@ -28,7 +28,7 @@ const dispositions = {
 export type ErrorCode = keyof typeof dispositions;
 
 function isErrorCode(name: string): name is ErrorCode {
-  return name in dispositions;
+  return Object.hasOwn(dispositions, name);
 }
 
 /** Every code, in the order of the protocol. */
@@ -45,8 +45,13 @@ export class HoldpointError extends Error {
   readonly code: ErrorCode;
   readonly details: Readonly<Record<string, unknown>>;
 
+  /**
+   * @throws TypeError where there is no such code, which only the compiler would else refuse: what is written with it could not be
+   *   read back
+   */
   constructor(code: ErrorCode, message: string, { details = {}, cause }: HoldpointErrorOptions = {}) {
     super(message, cause === undefined ? {} : { cause });
+    if (!isErrorCode(code)) throw new TypeError(`no error code ${String(code)}; there are ${errorCodes.join(", ")}`);
     this.code = code;
     this.details = details;
   }

@@ -54,3 +54,11 @@ describe("an error", () => {
     }
   });
 });
+
+test("an error of no code of the protocol cannot be made, also where no compiler looks", () => {
+  for (const code of ["nosuchcode", "toString", undefined]) {
+    expect(() => void Reflect.construct(HoldpointError, [code, "x"])).toThrow(
+      /no error code .*; there are invalid_request,/,
+    );
+  }
+});

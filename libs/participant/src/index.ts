@@ -1,4 +1,5 @@
 /** The SDK: makes a server a participant. */
+export { type ErrorCode, HoldpointError } from "@holdpoint/errors";
 export * from "./admission.ts";
 export * from "./agent/index.ts";
 export * from "./contents.ts";

@@ -1,5 +1,6 @@
 import { type BrokerUser, brokerEnvironment } from "@holdpoint/broker";
 import { buildCommand } from "@stricli/core";
+import { statSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,11 +20,18 @@ interface UpFlags {
   readonly json: boolean;
 }
 
+/** @throws where there is no such file */
+function existing(path: string): string {
+  const file = resolve(path);
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() === true) return file;
+  throw new Error(`no file ${file}; expected a program that Node runs`);
+}
+
 /** A participant of one's own. */
 function program(role: string) {
   return {
     kind: "parsed",
-    parse: (path: string) => resolve(path),
+    parse: existing,
     optional: true,
     brief: `A program of yours that is the ${role}, in the place of ours`,
     placeholder: "file",

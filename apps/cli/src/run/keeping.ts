@@ -23,10 +23,15 @@ export type Consequence =
   /** No start mends its settings. */
   | "give up";
 
-export function consequenceOf({ cause, code }: Pick<ProcessExit, "cause" | "code">): Consequence {
+/**
+ * @param isUp whether everybody has served already: a program that fails before that, such as for a definition that is refused
+ *   when its file is loaded, would fail again each time
+ */
+export function consequenceOf({ cause, code }: Pick<ProcessExit, "cause" | "code">, isUp: boolean): Consequence {
   if (cause !== "own") return "none";
   if (code === exitCodes.fenced) return "leave";
-  return code === exitCodes.misconfigured ? "give up" : "start again";
+  const isHopeless = code === exitCodes.misconfigured || (code === exitCodes.failed && !isUp);
+  return isHopeless ? "give up" : "start again";
 }
 
 /** Starts the broker again whenever it ends by itself; returns after the signal, when nothing of that is under way any more. */

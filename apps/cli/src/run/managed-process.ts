@@ -129,7 +129,7 @@ export class ManagedProcess {
 }
 
 /** Characters of the end of a log that are repeated. */
-const quotedCharacters = 1_000;
+const quotedCharacters = 2_000;
 
 function endOf(logFile: string): string {
   try {

@@ -87,8 +87,9 @@ async function serve(options: UpOptions, parts: Parts): Promise<void> {
   const mark = randomBytes(8).toString("hex");
   const hopeless = new AbortController();
   const signal = AbortSignal.any([options.signal, hopeless.signal]);
+  let isUp = false;
   const onExit = (exit: ProcessExit) => {
-    if (consequenceOf(exit) === "give up") hopeless.abort(wrongSettings(exit));
+    if (consequenceOf(exit, isUp) === "give up") hopeless.abort(cannotRun(exit));
     else afterExit(processes, exit, { signal, tell }).catch((error: unknown) => tell(String(error)));
   };
   const processes: RunProcesses = new RunProcesses({
@@ -103,6 +104,7 @@ async function serve(options: UpOptions, parts: Parts): Promise<void> {
   try {
     for (const name of servants) await processes.of(name).start();
     await untilReady(run, broker, signal);
+    isUp = true;
     await ready({ run, folder, broker, trainerDir: processes.stateDir("trainer") });
     while (!signal.aborted) await pause(longestMs, undefined, { signal }).catch(() => undefined);
     hopeless.signal.throwIfAborted();
@@ -111,8 +113,8 @@ async function serve(options: UpOptions, parts: Parts): Promise<void> {
   }
 }
 
-function wrongSettings({ process, lastWords }: ProcessExit): HoldpointError {
-  return new HoldpointError("invalid_request", `${process} cannot run with its settings: ${lastWords}`);
+function cannotRun({ process, lastWords }: ProcessExit): HoldpointError {
+  return new HoldpointError("invalid_request", `${process} cannot run: ${lastWords}`);
 }
 
 /** A process that ended by itself goes on where its log stands, unless another one has its place. */
@@ -122,7 +124,7 @@ async function afterExit(
   { signal, tell }: Pick<UpOptions, "signal" | "tell">,
 ): Promise<void> {
   const { process, code, signal: by } = exit;
-  const consequence = consequenceOf(exit);
+  const consequence = consequenceOf(exit, true);
   if (consequence === "none" || !isProcessName(process) || signal.aborted) return;
   const log = `see ${processes.logFile(process)}`;
   if (consequence === "leave") {
