@@ -1,7 +1,8 @@
 /** Whatever `run` does, its episode has an end, and that is never a reward where something failed. */
+import { HoldpointError } from "@holdpoint/errors";
 import { defineEnvironment, type EpisodeRun, type Outcome } from "@holdpoint/participant";
 import type { Json } from "@holdpoint/schemas";
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import * as z from "zod";
 import { content, played, Room, roomOf, type Run } from "./environment-room.ts";
 
@@ -97,6 +98,29 @@ describe("[F7] a failure is an outcome of its own, never a reward:", () => {
     expect(await played(room)).toMatchObject({ status: "failed", reward: null, why: "no such unit" });
   });
 
+  test.each([
+    ["undefined", undefined, "threw undefined; expected an Error"],
+    ["null", null, "threw null; expected an Error"],
+    ["a string", "no such unit", 'threw the string "no such unit"; expected an Error'],
+    ["a number", 7, "threw a number; expected an Error"],
+    ["an object", { message: "no such unit" }, "threw an object that is no Error; expected an Error"],
+  ])("what run throws that is no Error is said to be none: %s", async (_, thrown, words) => {
+    const room = roomOf(async (episode) => {
+      await episode.seed();
+      return Promise.reject(thrown);
+    });
+    const why = expect.stringContaining(`run of environment sums ${words}`);
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why });
+  });
+
+  test("an Error without a message is why by its name, and one with too long a message by what of it fits", async () => {
+    const silent = roomOf(() => Promise.reject(new RangeError()));
+    expect(await played(silent)).toMatchObject({ status: "failed", why: "RangeError" });
+    const verbose = roomOf(() => Promise.reject(new RangeError("no ".repeat(1_000_000))));
+    const why = expect.stringMatching(/^no no [^]*… \(of 3000000 characters\)$/);
+    expect(await played(verbose)).toMatchObject({ status: "failed", why });
+  });
+
   test("so it is where run throws at once", async () => {
     const room = roomOf(() => {
       throw new RangeError("no such unit");
@@ -177,5 +201,57 @@ describe("[F7] a failure is an outcome of its own, never a reward:", () => {
     await room.enter();
     await room.dispatch("r1", { budgetMs: 1 });
     expect(await room.ending()).toMatchObject({ status: "timed_out", reward: null });
+  });
+});
+
+describe("[C2] who says that an attempt is over, where only control decides it:", () => {
+  const refusal = { problem: { code: "stale_attempt", message: "the sandbox is over" } };
+  const rollouts = [{ rollout: "r1", attempt: 0 }];
+  beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
+  afterEach(() => void vi.useRealTimers());
+
+  /** An episode in which verify is answered like that; returns once it was. */
+  async function refused(room: Room): Promise<void> {
+    room.replies["verify"] = refusal;
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1");
+    await room.untilAsked("resources verify r1/0");
+    await room.turns();
+  }
+
+  test("a server whose word control does not bear out has failed the episode, and a prepare waits for it no more", async () => {
+    const room = new Room();
+    await refused(room);
+    expect((await room.said()).map(({ type }) => type)).not.toContain("episode.ended");
+    await vi.advanceTimersByTimeAsync(5_000);
+    const why = expect.stringMatching(/\(stale_attempt\), and control does not say so: the sandbox is over$/);
+    expect(await room.ending()).toMatchObject({ status: "failed", reward: null, verdict: null, why });
+    expect(room.asked.slice(-2)).toEqual(["agent close r1/0", "resources close r1/0"]);
+    expect(await room.obeyed("prepare", "c1")).toMatchObject({ blockerCount: 0 });
+  });
+
+  test("so has a run that throws it of itself", async () => {
+    const room = roomOf(async () => {
+      throw new HoldpointError("stale_attempt", "I am done");
+    });
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1");
+    await room.turns();
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await room.ending()).toMatchObject({ status: "failed", why: expect.stringMatching(/I am done$/) });
+  });
+
+  test("a server that has seen the mark earlier is right: the episode has no end, and whoever retired it frees what it held", async () => {
+    const room = new Room();
+    await refused(room);
+    await room.decide({ type: "rollouts.marked", data: { command: 1, rollouts } });
+    await room.turns();
+    await vi.advanceTimersByTimeAsync(20_000);
+    await room.turns();
+    expect(await room.obeyed("retire", null, { rollouts })).not.toHaveProperty("problem");
+    expect((await room.everything()).map(({ type }) => type)).not.toContain("episode.ended");
+    expect(room.asked.filter((what) => what.includes("resources close"))).toEqual([]);
   });
 });

@@ -140,8 +140,21 @@ describe("seeds", () => {
       await episode.seed({ agent: new Date(0) as unknown as Json });
       return { reward: 1 };
     });
-    const why = expect.stringMatching(/environment sums was given what is no JSON[^]*agent/);
+    const why = expect.stringMatching(/environment sums was given what it does not take[^]*JSON[^]*agent/);
     expect(await played(room)).toMatchObject({ status: "failed", why });
+    expect(seedsOf(room)).toEqual([]);
+  });
+
+  test("are of two servers: a name of no server is refused, and the episode has failed", async () => {
+    const refusals: unknown[] = [];
+    const room = roomOf(async (episode) => {
+      const misspelt: object = { agnet: "go" };
+      await episode.seed(misspelt).catch((error: unknown) => refusals.push(error));
+      return { reward: 1 };
+    });
+    const why = expect.stringMatching(/environment sums was given what it does not take[^]*agnet/);
+    expect(await played(room)).toMatchObject({ status: "failed", reward: null, why });
+    expect(refusals).toMatchObject([{ code: "invalid_request" }]);
     expect(seedsOf(room)).toEqual([]);
   });
 });

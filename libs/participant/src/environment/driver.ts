@@ -3,24 +3,29 @@
  *
  * Cleanup runs once, whatever happened, and outside the budget.
  */
+import { isRefused } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { EpisodeState } from "@holdpoint/episode";
 import { parseJson } from "@holdpoint/eventsourcing";
 import { type EnvironmentEvent, type Episode, Json } from "@holdpoint/schemas";
 import type { Logger } from "@holdpoint/telemetry";
+import { contained, ours } from "../author-code.ts";
 import { untilAborted } from "../until-aborted.ts";
-import type { EnvironmentDefinition, Outcome } from "./define-environment.ts";
+import type { EnvironmentDefinition, Outcome, UntaskedRun } from "./define-environment.ts";
 import type { Environment } from "./environment.ts";
 import { BudgetSpent, type Meter } from "./meter.ts";
 import type { Orphans } from "./orphans.ts";
 import { Servers } from "./servers.ts";
 import { Steps } from "./steps.ts";
+import { thrownBy, whyOf } from "./why.ts";
 
 type Ended = Extract<EnvironmentEvent, { type: "episode.ended" }>["data"];
 type Ending = Pick<Ended, "status" | "reward" | "verdict" | "why">;
 
 /** How long the end of an episode waits for one server to close its session, in milliseconds. */
 const closeMs = 5_000;
+/** How long the mark of an attempt that was said to be over may be on its way here, in milliseconds. */
+const markMs = 5_000;
 /** How long a server is asked to close it, so that one that was started again meanwhile hears of it, in milliseconds. */
 const closeInAllMs = 600_000;
 
@@ -82,7 +87,7 @@ export class Driver {
       const { reward } = await this.#run();
       return { status: "finished", reward, verdict: this.#state.verdict, why: null };
     } catch (error) {
-      return this.#endingOf(error);
+      return await this.#endingOf(error);
     }
   }
 
@@ -103,15 +108,25 @@ export class Driver {
     });
     try {
       signal.throwIfAborted();
-      const outcome = await untilAborted(run(steps.forRun), signal);
+      const outcome = await untilAborted(contained(this.#piece, (over) => run(forAuthor(steps.forRun, over))), signal);
       await steps.finish();
       return outcome;
     } catch (error) {
-      this.#controller.abort(error); // whatever is still under way; where that was done before, it says why
+      this.#controller.abort(thrownBy(definition.name, error)); // whatever is still under way; where that was done before, it says why
       throw signal.reason;
     } finally {
       await steps.idle();
     }
+  }
+
+  get #piece() {
+    const { definition, participant } = this.#options;
+    return {
+      title: `run of environment ${definition.name}`,
+      about: { role: "environment", hook: "run", ...this.#episode },
+      signal: this.#controller.signal,
+      trouble: participant.options.trouble,
+    } as const;
   }
 
   async #task(): Promise<Json> {
@@ -120,18 +135,39 @@ export class Driver {
     return Json.parse(json.ok ? json.value : undefined);
   }
 
-  #endingOf(error: unknown): Ending | undefined {
-    if (HoldpointError.is(error, "stale_attempt")) return undefined;
+  async #endingOf(error: unknown): Promise<Ending | undefined> {
     const lost = { reward: null, verdict: null };
     if (error instanceof BudgetSpent) return { ...lost, status: "timed_out", why: "budget used up" };
+    const isStale = HoldpointError.is(error, "stale_attempt");
+    if (isStale && (await this.#isOver())) return undefined;
     this.#options.logger.warn({ err: error, ...this.#episode }, "an episode failed");
-    return { ...lost, status: "failed", why: error instanceof Error ? error.message : String(error) };
+    const why = error instanceof Error ? whyOf(error) : "the log of the environment's process says why";
+    return { ...lost, status: "failed", why: isStale ? `${unmarked}: ${why}` : why };
+  }
+
+  /**
+   * Whether the attempt is not ours any more. A server, or `run`, may say so, but only `control` decides it: the mark that a server
+   * has seen already may come here a moment later.
+   */
+  async #isOver(): Promise<boolean> {
+    const { participant } = this.#options;
+    const isOver = () =>
+      this.#retired.signal.aborted ||
+      isRefused(participant.gate, this.#episode) ||
+      participant.sessions.get(this.#episode) === undefined;
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), markMs);
+    const signal = AbortSignal.any([this.#retired.signal, late.signal]);
+    await participant.admission.readiness.until(isOver, signal).catch(() => {}); // it is looked at below
+    clearTimeout(timer);
+    return isOver();
   }
 
   async #end(ending: Ending): Promise<void> {
     const { participant, meter } = this.#options;
     const { sessionId, policyVersion } = this.#state;
     const chargedMs = await meter.chargeOf(this.#episode, this.#state);
+    await participant.record(); // throws where this process appends no more: what its successor goes on with is not closed
     if (ending.status !== "finished") await this.#close("agent");
     await this.#close("resources");
     await participant.boundary(this.#episode, this.#retired.signal);
@@ -163,6 +199,20 @@ export class Driver {
     if (session === undefined) throw new HoldpointError("stale_attempt", "the session is over");
     return session.state;
   }
+}
+
+const unmarked = "it was said that the attempt is over (stale_attempt), and control does not say so";
+
+/** The steps as `run` has them: they are work of ours. */
+function forAuthor({ seed, invokeAgent, closeAgent, verify, ...rest }: UntaskedRun, signal: AbortSignal): UntaskedRun {
+  return {
+    ...rest,
+    signal,
+    seed: (seeds) => ours(() => seed(seeds)),
+    invokeAgent: () => ours(invokeAgent),
+    closeAgent: () => ours(closeAgent),
+    verify: () => ours(verify),
+  };
 }
 
 function tooLate(): HoldpointError {

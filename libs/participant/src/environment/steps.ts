@@ -18,6 +18,8 @@ import { StepOrder, type TakenStage } from "./step-order.ts";
 
 type Bookmarked = Extract<EnvironmentEvent, { type: "episode.bookmarked" }>["data"];
 
+const GivenSeeds = z.strictObject({ resources: Json.optional(), agent: Json.optional() });
+
 export interface StepsOptions {
   readonly participant: Environment;
   readonly episode: Episode;
@@ -138,13 +140,15 @@ export class Steps {
     return terms;
   }
 
-  #seedWith({ resources = this.#options.task, agent = this.#options.task }: Seeds): void {
-    const seeds = z.object({ resources: Json, agent: Json }).safeParse({ resources, agent });
+  #seedWith(given: Seeds): void {
+    const seeds = GivenSeeds.safeParse(given);
     if (!seeds.success) {
-      const words = `seed of environment ${this.#options.name} was given what is no JSON`;
-      throw new HoldpointError("invalid_request", `${words}:\n${z.prettifyError(seeds.error)}`);
+      const words = `seed of environment ${this.#options.name} was given what it does not take`;
+      const expected = "expected { resources, agent }, each JSON, or left out for the task";
+      throw new HoldpointError("invalid_request", `${words}; ${expected}:\n${z.prettifyError(seeds.error)}`);
     }
-    this.#seeds = seeds.data;
+    const { resources = this.#options.task, agent = this.#options.task } = seeds.data;
+    this.#seeds = { resources, agent };
   }
 
   #boundary(): Promise<void> {
