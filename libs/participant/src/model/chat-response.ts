@@ -57,14 +57,20 @@ const statuses: Readonly<Record<ErrorCode, number>> = {
   deadline_exceeded: 504,
 };
 
-/** An error as OpenAI's clients read it, with our code. What is not ours is a bug, and its text stays here. */
+/**
+ * An error as OpenAI's clients read it, with our code. What is not ours is a bug, and its text stays here; so it is where it looks
+ * like ours, and its code is none that there is.
+ */
 export function errorAnswer(error: unknown): HttpAnswer {
-  if (!HoldpointError.is(error)) return errorBody(500, "internal_error", "internal error; the server's log says more");
+  if (!HoldpointError.is(error) || !Object.hasOwn(statuses, error.code)) return internalError;
   const { code, message, disposition } = error;
   // OpenAI's clients repeat a 409 by themselves unless they are told not to.
   const headers = disposition === "retry" ? { "retry-after": "1" } : { "x-should-retry": "false" };
   return { ...errorBody(statuses[code], code, message), headers };
 }
+
+/** The last answer that there is: nothing can be wrong with it. */
+export const internalError = errorBody(500, "internal_error", "internal error; the server's log says more");
 
 function errorBody(status: number, code: string, message: string): HttpAnswer {
   const type = status < 500 ? "invalid_request_error" : "server_error";

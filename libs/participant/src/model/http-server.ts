@@ -7,7 +7,7 @@ import {
   type Server,
   type ServerResponse,
 } from "node:http";
-import { errorAnswer, type HttpAnswer } from "./chat-response.ts";
+import { errorAnswer, type HttpAnswer, internalError } from "./chat-response.ts";
 
 export interface HttpCall {
   readonly method: string;
@@ -63,11 +63,11 @@ export class HttpServer {
     response.once("close", () => {
       if (!response.writableFinished) gone.abort(new HoldpointError("unavailable", "the caller has gone"));
     });
-    const answer = await this.#handled(request, gone.signal).catch(errorAnswer);
-    if (response.destroyed) return;
-    const text = JSON.stringify(answer.body);
-    response.writeHead(answer.status, { "content-type": "application/json", ...answer.headers });
-    response.end(text);
+    try {
+      send(response, await this.#handled(request, gone.signal).catch(errorAnswer));
+    } catch {
+      send(response, internalError); // what was to be sent cannot be written; nothing of it has gone out
+    }
   }
 
   async #handled(request: IncomingMessage, signal: AbortSignal): Promise<HttpAnswer> {
@@ -75,6 +75,14 @@ export class HttpServer {
     const { pathname } = new URL(request.url ?? "/", "http://localhost");
     return this.#handle({ method: request.method ?? "GET", path: pathname, headers: request.headers, body, signal });
   }
+}
+
+/** @throws where it cannot be written as HTTP and JSON; nothing is sent then */
+function send(response: ServerResponse, { status, headers, body }: HttpAnswer): void {
+  if (response.destroyed) return;
+  const text = JSON.stringify(body);
+  response.writeHead(status, { "content-type": "application/json", ...headers });
+  response.end(text);
 }
 
 async function read(request: IncomingMessage): Promise<Uint8Array> {
