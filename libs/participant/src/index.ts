@@ -2,6 +2,7 @@
 export { type ErrorCode, HoldpointError } from "@holdpoint/errors";
 export * from "./admission.ts";
 export * from "./agent/index.ts";
+export { containStrays } from "./author-code.ts";
 export * from "./contents.ts";
 export type { ModeChoice } from "./definition.ts";
 export * from "./directory.ts";

@@ -1,5 +1,6 @@
 /** What a participant's process is made of, and what its role serves. */
 import type { BlobStore, EventLog, SnapshotStore } from "@holdpoint/eventsourcing";
+import type { Role } from "@holdpoint/schemas";
 import type { Messenger } from "./messenger.ts";
 import type { RoleHooks } from "./role-spec.ts";
 import type { AnyMethod } from "./rpc-server.ts";
@@ -23,13 +24,25 @@ export interface ParticipantOptions {
   readonly fenced: () => void;
   /** Called when it can no longer append or obey, such as on a damaged stream: only a successor can go on. */
   readonly failed?: ((error: unknown) => void) | undefined;
-  /** Something went wrong that nobody asked about; `about` names the checkpoint and the command that it touches. */
-  readonly trouble: (what: string, error?: unknown, about?: TroubleAbout) => void;
+  /** Something went wrong that nobody asked about; `about` names the checkpoint and the command that it touches, or the hook. */
+  readonly trouble: (what: string, error?: unknown, about?: TroubleAbout | HookAbout) => void;
 }
 
 export interface TroubleAbout {
   readonly checkpointId: string | null;
   readonly command?: number;
+}
+
+/** Which function of an author's failed, and at what. */
+export interface HookAbout {
+  readonly role: Role;
+  /** As its author knows it, such as `verify.run`. */
+  readonly hook: string;
+  /** Absent: it is about no episode, such as `external.release`. */
+  readonly rollout?: string;
+  readonly attempt?: number;
+  /** Of a tool, or a policy: which call, such as `3/0` or `3`. */
+  readonly call?: string;
 }
 
 /** What a role serves once it is ready to. */

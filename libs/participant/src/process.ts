@@ -15,6 +15,7 @@ import {
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import * as z from "zod";
+import { containStrays } from "./author-code.ts";
 import { sha256 } from "./hash.ts";
 import { MetricsSetting } from "./metrics-setting.ts";
 import { Participant } from "./participant.ts";
@@ -194,7 +195,8 @@ export function exitCodeOf(error: unknown): number {
 }
 
 /**
- * Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2.
+ * Runs the process of a role until it is told to stop: SIGTERM and SIGINT end it cleanly, a wrong setting with code 2. What nobody
+ * catches in an author's function ends the work that it does; anywhere else the process, with code 1.
  *
  * @param service as which the log names it, where it does not come to serve
  */
@@ -202,6 +204,13 @@ export async function runProcess(
   start: () => Promise<{ stop(): Promise<void> }>,
   service = "holdpoint",
 ): Promise<void> {
+  containStrays((error) => {
+    startLogger(service).error(
+      { err: error },
+      "nobody caught this, and it belongs to no author's function; this process stops",
+    );
+    process.exit(exitCodes.failed);
+  });
   try {
     const running = await start();
     const stop = () => void running.stop().then(() => process.exit(exitCodes.ok));
@@ -217,9 +226,14 @@ export async function runProcess(
 
 /** Why a process does not come to serve, as a line of its log: of our own errors code and words, of a bug where it happened too. */
 function sayWhy(error: unknown, service: string): void {
-  const { HOLDPOINT_RUN: run, LOG_LEVEL: wanted } = process.env;
-  const { data: level = "info" } = processSettings.LOG_LEVEL.safeParse(wanted);
-  const logger = createLogger(service, level).child({ run });
+  const logger = startLogger(service);
   if (!HoldpointError.is(error)) logger.error({ err: error }, "this process cannot start");
   else logger.error({ code: error.code, details: error.details }, `this process cannot start: ${error.message}`);
+}
+
+/** A log for where nothing has been connected yet, or nothing can be relied on any more. */
+function startLogger(service: string): Logger {
+  const { HOLDPOINT_RUN: run, LOG_LEVEL: wanted } = process.env;
+  const { data: level = "info" } = processSettings.LOG_LEVEL.safeParse(wanted);
+  return createLogger(service, level).child({ run });
 }

@@ -2,6 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { type Access, type Episode, Json } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
+import { authored, HookFailure } from "../author-code.ts";
 import { Latch } from "../latch.ts";
 import type { AccessBook } from "./access-book.ts";
 import type { AgentParticipant, AgentState } from "./agent-state.ts";
@@ -21,7 +22,7 @@ export interface ActivationOptions {
   readonly access: AccessBook;
   /** What the activation does: gives its output. */
   readonly perform: (context: ActivationContext) => Promise<unknown>;
-  /** Told what it stopped with, unless it was cancelled or has ended. */
+  /** Told what it stopped with, unless it was cancelled, has ended, or that was logged as its author's bug. */
   readonly failed: (error: unknown) => void;
 }
 
@@ -117,7 +118,14 @@ export class Activation {
   async #perform(policyVersion: number): Promise<void> {
     const { agent, name, perform } = this.#options;
     const context = await this.#begin(policyVersion);
-    const given = await perform(context);
+    const piece = {
+      title: `activate of ${name}`,
+      about: { role: "agent", hook: "activate", ...this.episode },
+      code: "invalid_request",
+      signal: this.#signal,
+      trouble: agent.options.trouble,
+    } as const;
+    const given = await authored(piece, (signal) => perform({ ...context, signal }));
     this.#signal.throwIfAborted();
     context.work.end();
     if (typeof given !== "string") {
@@ -175,9 +183,9 @@ export class Activation {
    * secret (F10): only those of a `HoldpointError` go out, which were chosen for that.
    */
   #fail(error: unknown): void {
-    const words = `activate of ${this.#options.name} threw: the log of its process says what`;
+    const words = `the activation of ${this.#options.name} failed: the log of its process says why`;
     this.#failure = HoldpointError.is(error) ? error : new HoldpointError("invalid_request", words, { cause: error });
-    this.#options.failed(error);
+    if (!(error instanceof HookFailure)) this.#options.failed(error);
   }
 
   get #signal(): AbortSignal {

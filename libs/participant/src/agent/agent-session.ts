@@ -1,5 +1,6 @@
 /** What an author's function is given of its session. */
 import type { Access, Episode, Json } from "@holdpoint/schemas";
+import { ours } from "../author-code.ts";
 import type { ActivationContext } from "./activation.ts";
 import type { ChatRequest, ModelMessage } from "./chat.ts";
 import type { Slot } from "./slot-keeper.ts";
@@ -82,10 +83,10 @@ export function agentSession<Seed>(context: ActivationContext, seed: Seed): Agen
     get parkSignal() {
       return park.raised;
     },
-    model: (request) => work.model(request),
-    tool: (name, input) => work.tool(name, input),
-    boundary: (evaluate) => work.boundary(evaluate),
-    slot: () => work.slot(),
-    renewAccess,
+    model: (request) => ours(() => work.model(request)),
+    tool: (name, input) => ours(() => work.tool(name, input)),
+    boundary: (evaluate) => ours(() => work.boundary(evaluate)),
+    slot: () => ours(() => work.slot()),
+    renewAccess: () => ours(renewAccess),
   };
 }

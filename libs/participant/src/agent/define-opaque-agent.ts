@@ -1,6 +1,7 @@
 /** How an agent is written whose work is done outside of this process, by a harness that knows nothing of checkpoints. */
 import type { Access, Episode, Json } from "@holdpoint/schemas";
 import * as z from "zod";
+import { ours } from "../author-code.ts";
 import { checkDefinition, Hook, type ModeChoice, SchemaHook } from "../definition.ts";
 import type { ActivationContext } from "./activation.ts";
 import { type AgentDefinition, parsedSeed } from "./agent-definition.ts";
@@ -97,6 +98,6 @@ function harnessSession<Seed>(context: ActivationContext, seed: Seed): HarnessSe
     get access() {
       return access();
     },
-    renewAccess,
+    renewAccess: () => ours(renewAccess),
   };
 }

@@ -9,6 +9,7 @@
  */
 import { HoldpointError } from "@holdpoint/errors";
 import type { Mode } from "@holdpoint/schemas";
+import { ours } from "../author-code.ts";
 import type { ActivationContext } from "./activation.ts";
 import { checkHarness, type Harness } from "./harness.ts";
 
@@ -51,7 +52,8 @@ async function findHarness(
   const { rollout, attempt } = episode;
   const what = `the harness of ${rollout}, attempt ${attempt}, is gone`;
   const why = continuation === null ? `${what}, and its state was not exported` : `${what}, with what it did since`;
-  if (state.restart === null) await agent.record({ type: "session.restart_marked", data: { ...episode, why } });
+  if (state.restart === null)
+    await ours(() => agent.record({ type: "session.restart_marked", data: { ...episode, why } }));
   throw new HoldpointError("invalid_checkpoint_state", `${why}: start the rollout over`, { details: { ...episode } });
 }
 
@@ -67,7 +69,7 @@ async function launchHarness({ name, launch }: HarnessHooks, context: Activation
   accept(`launch of ${name}`, agent.spec.mode, harness);
   try {
     signal.throwIfAborted();
-    await agent.record({ type: "harness.launched", data: { ...episode, handle: harness.handle } });
+    await ours(() => agent.record({ type: "harness.launched", data: { ...episode, handle: harness.handle } }));
   } catch (error) {
     await harness.stop(); // nobody would find it
     throw error;
@@ -100,8 +102,8 @@ async function attend(harness: Harness, context: ActivationContext): Promise<str
 
 /** Returns at once, unless a checkpoint is open. */
 function stand(harness: Harness, { agent, work }: ActivationContext): Promise<void> {
-  if (agent.spec.mode !== "exported") return work.boundary();
-  return work.boundary(() => harness.state?.() ?? null);
+  if (agent.spec.mode !== "exported") return ours(() => work.boundary());
+  return ours(() => work.boundary(() => harness.state?.() ?? null));
 }
 
 /** Rejects with the signal's reason when it is aborted. */

@@ -9,6 +9,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
+import { authored } from "../author-code.ts";
 import { untilAborted } from "../until-aborted.ts";
 import type { AccessBook } from "./access-book.ts";
 import { type AgentDefinition, type BoundAgent, seedFrom, type UnseededSession } from "./agent-definition.ts";
@@ -69,7 +70,7 @@ export class Seeding {
 
   async #seed(episode: Episode, { sessionId, seed, access }: SeedRequest): Promise<SeedReply> {
     this.#refuseEnded(episode);
-    const bound = await this.#definition.bind(seed);
+    const bound = await this.#authored("seed", episode, () => this.#definition.bind(seed));
     const content = await this.#agent.contents.write(JSON.stringify(seed));
     const known = this.#agent.sessions.get(episode);
     if (known === undefined) refuseBeside(this.#agent, episode);
@@ -78,7 +79,7 @@ export class Seeding {
       const session = { episode, sessionId, access };
       if (known !== undefined) await this.#rebind(known, bound, session);
       this.#refuseEnded(episode);
-      await this.#agent.record(...this.#events(session, content, bound));
+      await this.#agent.record(...(await this.#events(session, content, bound)));
     }
     this.#access.keep(episode, access);
     return { terms: { rebinds: this.#definition.rebinds }, restart: this.#restart(episode) };
@@ -95,10 +96,15 @@ export class Seeding {
   }
 
   /** The mark is in the same message: nothing can export the session before. */
-  #events({ episode, sessionId, access }: UnseededSession, seed: Content, bound: BoundAgent): AgentLogEvent[] {
+  async #events(
+    { episode, sessionId, access }: UnseededSession,
+    seed: Content,
+    bound: BoundAgent,
+  ): Promise<AgentLogEvent[]> {
     const granted = access === undefined ? {} : { granted: true };
     const seeded = { type: "session.seeded" as const, data: { ...episode, sessionId, seed, ...granted } };
-    const why = bound.restart({ episode, sessionId, access }, this.#agent.spec.mode);
+    const session = { episode, sessionId, access };
+    const why = await this.#authored("capturable", episode, async () => bound.restart(session, this.#agent.spec.mode));
     return why === null ? [seeded] : [seeded, { type: "session.restart_marked", data: { ...episode, why } }];
   }
 
@@ -115,7 +121,16 @@ export class Seeding {
 
   async #rebind({ state }: Session<AgentState>, bound: BoundAgent, session: UnseededSession): Promise<void> {
     if (!this.#definition.rebinds) return;
-    await bound.rebind(session, seedFrom(await this.#agent.contents.read(state.seed)));
+    const previous = seedFrom(await this.#agent.contents.read(state.seed));
+    await this.#authored("rebind", session.episode, () => bound.rebind(session, previous));
+  }
+
+  /** What fails here may go well when it is asked for again. */
+  #authored<Result>(hook: string, { rollout, attempt }: Episode, call: () => Promise<Result>): Promise<Result> {
+    const { trouble } = this.#agent.options;
+    const about = { role: "agent", hook, rollout, attempt } as const;
+    const title = `${hook} of ${this.#definition.name}`;
+    return authored({ title, about, code: "unavailable", trouble }, call);
   }
 
   #restart(episode: Episode): string | null {

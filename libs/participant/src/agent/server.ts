@@ -128,7 +128,15 @@ export class AgentServer {
         slots: this.#slots,
         access: this.#access,
         perform: (context) => this.#perform(context),
-        failed: (error) => this.#agent.options.trouble(`the activation of ${key} stopped`, error),
+        failed: (error) => {
+          const about = {
+            role: "agent",
+            hook: "activate",
+            rollout: episode.rollout,
+            attempt: episode.attempt,
+          } as const;
+          this.#agent.options.trouble(`the activation of ${key} stopped`, error, about);
+        },
       },
       episode,
       policyVersion,

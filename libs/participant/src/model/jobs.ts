@@ -83,12 +83,14 @@ export class Jobs {
     const { signal } = job.controller;
     const { request: asked } = call;
     const { episode, turn, digest: request } = job;
-    const policy = await policyOf(this.#policies, asked.model, signal);
+    const { trouble } = this.#model.options;
+    const caller = { of: { ...episode, call: String(turn) }, signal, trouble };
+    const policy = await policyOf(this.#policies, asked.model, caller);
     const policyVersion = policy.version;
     const started: LedgerEvent = { type: "call.started", data: { ...episode, turn, request, policyVersion } };
     await this.#model.record(...this.#receivedBefore(call), started);
     const seed = callSeed({ rollout: episode.rollout, turn }, asked.seed);
-    const { text, staged, ...tokens } = await replied(policy, asked, { seed, signal });
+    const { text, staged, ...tokens } = await replied(policy, asked, { seed, ...caller });
     const response = await this.#model.contents.write(text);
     const staging = staged === null ? null : await this.#model.options.blobs.put(staged); // before the row that names it
     signal.throwIfAborted();

@@ -1,13 +1,13 @@
 /**
  * Policies and what they say, read as it is written down: what the log could not be read with again is no reply.
  *
- * What a policy throws that is no HoldpointError is a mistake of whoever wrote it, which another try does not mend: its callers are
- * told `invalid_request` and which policy it was, and this process' log what was thrown.
+ * What a policy throws that is no HoldpointError, or one of a code that is not its to say, is a mistake of whoever wrote it, which
+ * another try does not mend: its callers are told `invalid_request` and which policy it was, and this process' log what was thrown.
  */
-import { HoldpointError } from "@holdpoint/errors";
 import * as z from "zod";
 import type { ChatRequest } from "./chat-request.ts";
 import { assistantMessage } from "./chat-message.ts";
+import { authored, type Piece } from "../author-code.ts";
 import { untilAborted } from "../until-aborted.ts";
 import type { Policies, Policy, PolicyReply, ReplyOptions } from "./define-model.ts";
 import { tokensIn } from "./tokens.ts";
@@ -21,13 +21,21 @@ export interface Replied {
   readonly completionTokens: number;
 }
 
+/** For whom a policy is asked. */
+export interface Caller {
+  /** Which call of which episode; a judge's are of none. */
+  readonly of?: { readonly rollout: string; readonly attempt: number; readonly call: string };
+  readonly signal: AbortSignal;
+  readonly trouble: Piece["trouble"];
+}
+
 const count = z.int().nonnegative();
 const Usable = z.looseObject({ version: count, reply: z.custom((value) => typeof value === "function") });
 const Rest = z.looseObject({ tokens: z.object({ prompt: count, completion: count }).optional() });
 
 /** The policy called `name`. @throws HoldpointError `invalid_request` where what is found there is none, or `find` is wrong */
-export function policyOf(policies: Policies, name: string, signal: AbortSignal): Promise<Policy> {
-  return authored(`finding policy ${name}`, signal, async () => {
+export function policyOf(policies: Policies, name: string, caller: Caller): Promise<Policy> {
+  return ofAuthor("policies.find", { ...caller, title: `finding policy ${name}` }, async (signal) => {
     const policy = await policies.find(name, signal);
     if (Usable.safeParse(policy).success) return policy;
     throw new TypeError(`policy ${name} was found without a version, a whole number from 0, or without a reply`);
@@ -38,9 +46,10 @@ export function policyOf(policies: Policies, name: string, signal: AbortSignal):
 export function replied(
   policy: Policy,
   request: ChatRequest,
-  options: Omit<ReplyOptions, "request">,
+  { seed, ...caller }: Caller & { readonly seed: number },
 ): Promise<Replied> {
-  return authored(`policy ${request.model}`, options.signal, () => reply(policy, request, options));
+  const title = `policy ${request.model}`;
+  return ofAuthor("reply", { ...caller, title }, (signal) => reply(policy, request, { seed, signal }));
 }
 
 async function reply(policy: Policy, request: ChatRequest, options: Omit<ReplyOptions, "request">): Promise<Replied> {
@@ -60,14 +69,14 @@ async function reply(policy: Policy, request: ChatRequest, options: Omit<ReplyOp
   };
 }
 
-/** @param what of the author's is run, for messages */
-async function authored<T>(what: string, signal: AbortSignal, run: () => Promise<T>): Promise<T> {
-  try {
-    return await untilAborted(run(), signal);
-  } catch (cause) {
-    signal.throwIfAborted(); // what it throws then says only that it was told to stop
-    if (HoldpointError.is(cause)) throw cause;
-    const words = `${what} failed in its own code, which no repetition mends: the log of this process says how`;
-    throw new HoldpointError("invalid_request", words, { cause });
-  }
+/** Nobody waits for what goes on after the abort. */
+function ofAuthor<Result>(
+  hook: string,
+  { of, signal, ...rest }: Caller & Pick<Piece, "title">,
+  call: (signal: AbortSignal) => Promise<Result>,
+): Promise<Result> {
+  const piece = { ...rest, signal, about: { role: "model", hook, ...of }, code: "invalid_request", failed } as const;
+  return untilAborted(authored(piece, call), signal);
 }
+
+const failed = "failed in its own code, which no repetition mends";

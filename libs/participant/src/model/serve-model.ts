@@ -13,6 +13,7 @@ import type { HttpServer } from "./http-server.ts";
 import { judgeCall } from "./judging.ts";
 import { ModelCalls } from "./model-calls.ts";
 import type { Model } from "./model.ts";
+import type { Caller } from "./replied.ts";
 import { markIncomplete } from "./staged.ts";
 
 /** Milliseconds that a caller who knows nothing of checkpoints is held for, where nothing else is said. */
@@ -81,5 +82,6 @@ export async function serveModel(
  * @param http listens already; whoever made it stops it
  */
 export function serveJudge(policies: Policies, { http, logger }: Pick<ServeModelOptions, "http" | "logger">): void {
-  http.serve(apiOf({ complete: (call) => judgeCall(policies, call), policies, logger }));
+  const trouble: Caller["trouble"] = (what, error, about) => logger.error({ err: error, what, ...about }, "trouble");
+  http.serve(apiOf({ complete: (call) => judgeCall({ policies, trouble }, call), policies, logger }));
 }

@@ -1,39 +1,56 @@
-/** How functions of an author's fail: what they throw may hold secrets, and does not leave the process. */
-import { HoldpointError } from "@holdpoint/errors";
+/** Functions of a resources server's author, as this process calls them. */
 import type { ErrorCode } from "@holdpoint/errors";
+import type { Episode } from "@holdpoint/schemas";
+import { authored, HookFailure } from "../author-code.ts";
+import type { HookAbout } from "../participant-options.ts";
 import type { Desk } from "./desk.ts";
+import type { SessionName } from "./external-hooks.ts";
 
-interface Called {
+export interface Called {
   /** As the author knows it, such as `verify.run`. */
   readonly name: string;
-  /** What anything but a `HoldpointError` is told as. */
+  /** What a bug of it is told as. */
   readonly code: ErrorCode;
   /** Once it is aborted, its reason is why the function failed. */
   readonly signal?: AbortSignal | undefined;
+  /** Of which session; absent: of none. */
+  readonly episode?: Episode;
+  /** For which call. */
+  readonly call?: string;
 }
 
 /**
  * What `call`, a function of an author's, gives.
  *
- * @throws the signal's reason; a `HoldpointError` as it was thrown; for anything else one of `code`, in words of ours
+ * @throws the signal's reason; a `HoldpointError` that it may say as it was thrown; HookFailure for anything else
  */
-export async function hooked<Result>(
-  desk: Desk,
-  { name, code, signal }: Called,
-  call: () => Promise<Result>,
+export function hooked<Result>(
+  { resources, participant }: Desk,
+  called: Called,
+  call: (signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
+  const { name, code, signal } = called;
+  const { trouble } = participant.options;
+  return authored({ title: `${name} of ${resources.name}`, about: aboutOf(called), code, signal, trouble }, call);
+}
+
+/** Has external state freed that a session stood on. One that cannot be is left to the next release, and the log says so in `words`. */
+export async function freed(desk: Desk, session: SessionName, words: string): Promise<void> {
+  const { rollout, attempt } = session;
+  const called = { name: "external.free", code: "unavailable", episode: { rollout, attempt } } as const;
   try {
-    return await call();
+    await hooked(desk, called, async () => desk.resources.external?.free({ session }));
   } catch (error) {
-    signal?.throwIfAborted();
-    if (HoldpointError.is(error)) throw error;
-    throw new HoldpointError(code, threw(desk, name, error), { cause: error });
+    if (!(error instanceof HookFailure)) desk.participant.options.trouble(words, error, aboutOf(called));
   }
 }
 
-/** Tells the log of this process what was thrown. @returns the words for everybody else */
-export function threw({ resources, participant }: Desk, name: string, error: unknown): string {
-  const words = `${name} of ${resources.name} threw`;
-  participant.options.trouble(words, error);
-  return `${words}: the log of its process says what`;
+/** What the log says of it. */
+export function aboutOf({ name, episode, call }: Pick<Called, "name" | "episode" | "call">): HookAbout {
+  return {
+    role: "resources",
+    hook: name,
+    ...(episode !== undefined && { rollout: episode.rollout, attempt: episode.attempt }),
+    ...(call !== undefined && { call }),
+  };
 }

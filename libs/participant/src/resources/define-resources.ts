@@ -209,7 +209,8 @@ function checkedTool<State extends Json, Input>(
         const outcome = Outcome.safeParse(given);
         if (!outcome.success) throw new TypeError(`${title}: run gave no outcome: ${z.prettifyError(outcome.error)}`);
         const { result, change, isError = false } = outcome.data;
-        if (change !== undefined) await jsonOf(change, `${title}: change`);
+        const why = change === undefined ? undefined : tooLarge(change, `${title}: change`);
+        if (why !== undefined) throw new TypeError(why);
         return { result, change, isError };
       };
     },
@@ -258,11 +259,16 @@ async function parsedAs<T>(schema: z.ZodType<T>, value: unknown, title: string):
 /** @throws HoldpointError `invalid_request` where `value` is no JSON, or more than an event holds */
 async function jsonOf(value: unknown, title: string): Promise<Json> {
   const json = await parsedAs(Json, value, title);
+  const why = tooLarge(json, title);
+  if (why === undefined) return json;
+  throw wrong(why);
+}
+
+/** Why an event does not hold it; undefined where it does. */
+function tooLarge(json: Json, title: string): string | undefined {
   const bytes = Buffer.byteLength(JSON.stringify(json));
-  if (bytes <= maxJsonBytes) return json;
-  throw wrong(
-    `${title}: ${bytes} bytes of JSON; expected at most ${maxJsonBytes}: keep what is large in external state`,
-  );
+  if (bytes <= maxJsonBytes) return undefined;
+  return `${title}: ${bytes} bytes of JSON; expected at most ${maxJsonBytes}: keep what is large in external state`;
 }
 
 function wrong(message: string): HoldpointError {

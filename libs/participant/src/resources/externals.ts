@@ -11,7 +11,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import { Json, type ResourcesEvent } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import type { RoleHooks } from "../role-spec.ts";
-import { hooked } from "./author-hook.ts";
+import { type Called, freed, hooked } from "./author-hook.ts";
 import { eachBounded } from "./bounded.ts";
 import { type Desk, namedSession } from "./desk.ts";
 import type { ExternalState, SessionName } from "./external-hooks.ts";
@@ -67,12 +67,7 @@ export class Externals {
 
   /** Frees what a session stands on that is over. One that fails is left to the next release. */
   async free(session: SessionName): Promise<void> {
-    const { resources, participant } = this.#desk;
-    try {
-      await resources.external?.free({ session });
-    } catch (error) {
-      participant.options.trouble(`what ${session.rollout}, attempt ${session.attempt}, stood on was not freed`, error);
-    }
+    await freed(this.#desk, session, `what ${session.rollout}, attempt ${session.attempt}, stood on was not freed`);
   }
 
   /** @throws HoldpointError `invalid_checkpoint_state` where this definition cannot go on with what was fixed */
@@ -102,8 +97,8 @@ export class Externals {
       signal.throwIfAborted();
       const { rollout, attempt } = session;
       const reference = checked(
-        await this.#hooked("external.capture", signal, () =>
-          external.capture(namedSession(session), checkpointId, signal),
+        await this.#hooked({ name: "external.capture", signal, episode: session }, (over) =>
+          external.capture(namedSession(session), checkpointId, over),
         ),
         rollout,
       );
@@ -125,7 +120,8 @@ export class Externals {
         signal.throwIfAborted();
         this.#installed.set(keyOf(session), session);
         this.#know(captured);
-        await this.#hooked("external.install", signal, () => external.install(captured.reference, session, signal));
+        const called = { name: "external.install", signal, episode: session };
+        await this.#hooked(called, (over) => external.install(captured.reference, session, over));
       });
     } catch (error) {
       await this.#takeBack(orders.map(({ session }) => session));
@@ -149,20 +145,20 @@ export class Externals {
     const unneeded = [...this.#known].filter(([name, known]) => !isNeeded(name, known) && !this.#fresh.has(name));
     await eachBounded(unneeded, lanes, async ([name, { reference }]) => {
       signal.throwIfAborted();
-      await this.#hooked("external.free", signal, () => external.free({ reference }, signal));
+      await this.#hooked({ name: "external.free", signal }, (over) => external.free({ reference }, over));
       this.#known.delete(name);
     });
     const needed = [...this.#known].filter(([name, known]) => isNeeded(name, known));
     const references = needed.map(([, { reference }]) => reference);
-    await this.#hooked("external.release", signal, async () =>
-      external.release?.({ kept, dropped, references }, signal),
+    await this.#hooked({ name: "external.release", signal }, async (over) =>
+      external.release?.({ kept, dropped, references }, over),
     );
     return [];
   }
 
   /** What fails here may go well when it is asked for again. */
-  #hooked<Result>(name: string, signal: AbortSignal, call: () => Promise<Result>): Promise<Result> {
-    return hooked(this.#desk, { name, code: "unavailable", signal }, call);
+  #hooked<Result>(called: Omit<Called, "code">, call: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    return hooked(this.#desk, { ...called, code: "unavailable" }, call);
   }
 
   #know(captured: Captured): void {

@@ -6,7 +6,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, Json, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import type { Session } from "@holdpoint/session";
-import { hooked } from "./author-hook.ts";
+import { freed, hooked } from "./author-hook.ts";
 import { atBench, type Desk } from "./desk.ts";
 import { canonicalJson, refuseBeside } from "./live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
@@ -78,10 +78,10 @@ export class Seeding {
     const { resources } = this.#desk;
     const { episode, sessionId, value } = order;
     try {
-      const opening = { name: "the seed's schema or state.open", code: "invalid_request", signal } as const;
+      const opening = { name: "the seed's schema or state.open", code: "invalid_request", signal, episode } as const;
       const state = await hooked(this.#desk, opening, () => resources.open(value));
-      await hooked(this.#desk, { ...opening, name: "external.open" }, async () =>
-        resources.external?.open({ ...episode, sessionId }, signal),
+      await hooked(this.#desk, { ...opening, name: "external.open" }, async (over) =>
+        resources.external?.open({ ...episode, sessionId }, over),
       );
       return state;
     } catch (error) {
@@ -104,10 +104,8 @@ export class Seeding {
 
   /** Why the seed failed is told, whether or not what it built can be freed. */
   async #free({ episode, sessionId }: Order): Promise<void> {
-    const { resources, participant } = this.#desk;
-    await resources.external?.free({ session: { ...episode, sessionId } }).catch((error: unknown) => {
-      participant.options.trouble(`what the seed of ${episode.rollout} built was not freed`, error);
-    });
+    const session = { ...episode, sessionId };
+    await freed(this.#desk, session, `what the seed of ${episode.rollout} built was not freed`);
   }
 
   /** Runs no setup; a restored session is claimed by it. @returns why it is a restart */

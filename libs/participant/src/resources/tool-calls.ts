@@ -7,13 +7,15 @@
  * 3. What is wrong with a call is its result, for whoever wrote it. A refusal is an error of the protocol, never a text in a
  *    conversation.
  * 4. What a tool throws stays in this process: no word of it goes into the log or a reply.
+ * 5. A tool that has returned has done something: where what it gave cannot be kept, that is as if it had thrown.
  */
 import { HoldpointError } from "@holdpoint/errors";
 import { decodeEvents, parseJson } from "@holdpoint/eventsourcing";
-import type { Episode, Problem, ResourcesEvent } from "@holdpoint/schemas";
+import type { Episode, Json, Problem, ResourcesEvent } from "@holdpoint/schemas";
+import { HookFailure } from "../author-code.ts";
 import { sha256 } from "../hash.ts";
 import { problemOf } from "../rpc-server.ts";
-import { hooked, threw } from "./author-hook.ts";
+import { aboutOf, hooked } from "./author-hook.ts";
 import type { CheckedOutcome, CheckedTool, PreparedTool } from "./define-resources.ts";
 import { atBench, type Desk, type Given, markLost, namedSession, sessionIn, soundSessionIn } from "./desk.ts";
 import { canonicalJson } from "./live-sessions.ts";
@@ -108,12 +110,13 @@ export class ToolCalls {
   }
 
   /** What is to run, or why nothing does. */
-  async #prepared({ call, input }: Order): Promise<Ready | Ended> {
+  async #prepared({ episode, call, input }: Order): Promise<Ready | Ended> {
     const { tools } = this.#desk.resources;
     const tool = tools.get(call.name);
     if (tool === undefined) return wrong(`there is no tool ${call.name}; there are ${[...tools.keys()].join(", ")}`);
     const json = parseJson(new TextEncoder().encode(input));
-    const schema = { name: `tools.${call.name}.input`, code: "invalid_request" } as const;
+    const name = `tools.${call.name}.input`;
+    const schema = { name, code: "invalid_request", episode, call: nameOf(call) } as const;
     try {
       const run = await hooked(this.#desk, schema, () => tool.prepare(json.ok ? json.value : undefined));
       return typeof run === "function" ? { tool, run } : wrong(run.wrong);
@@ -123,13 +126,15 @@ export class ToolCalls {
   }
 
   async #executed(order: Order, { tool, run }: Ready, signal: AbortSignal): Promise<Ended> {
-    const { resources } = this.#desk;
     const session = sessionIn(this.#desk, order.episode);
     const { state } = session.state;
+    const called = { ...calledOf(order), code: "unavailable", signal } as const;
     try {
-      const outcome = await run({ state, session: namedSession(session), signal });
-      if (outcome.change !== undefined) resources.evolve(state, outcome.change); // what cannot be folded is not recorded
-      return outcome;
+      return await hooked(this.#desk, called, async (over) => {
+        const outcome = await run({ state, session: namedSession(session), signal: over });
+        if (outcome.change !== undefined) this.#fold(state, outcome.change); // what cannot be folded is not recorded
+        return outcome;
+      });
     } catch (error) {
       signal.throwIfAborted();
       return this.#failed(order, tool, error);
@@ -137,14 +142,32 @@ export class ToolCalls {
   }
 
   /** @returns how the call ended, which is recorded @throws where it has no end */
-  async #failed({ episode, call }: Order, { repeats }: CheckedTool, error: unknown): Promise<Ended> {
-    const words = threw(this.#desk, `the tool ${call.name}`, error);
+  async #failed(order: Order, { repeats }: CheckedTool, error: unknown): Promise<Ended> {
+    const { resources, participant } = this.#desk;
+    const { episode, call } = order;
+    const isBug = error instanceof HookFailure;
     const isLost = HoldpointError.is(error, "invalid_checkpoint_state");
-    if (!isLost && HoldpointError.is(error)) return { problem: problemOf(error) };
-    if (!isLost && repeats) return { problem: { code: "unavailable", message: words } };
-    const why = isLost ? error.message : words;
+    if (!isBug)
+      participant.options.trouble(
+        `the tool ${call.name} of ${resources.name} refused`,
+        error,
+        aboutOf(calledOf(order)),
+      );
+    if (!isLost && (!isBug || repeats)) return { problem: problemOf(error) };
+    const why = HoldpointError.is(error) ? error.message : String(error);
     await markLost(this.#desk, episode, `the call ${nameOf(call)} of ${call.name} has no end: ${why}`);
     throw isLost ? error : lost(call, error);
+  }
+
+  /** @throws what is no `HoldpointError`: the author's function that would say one has returned */
+  #fold(state: Json, change: Json): void {
+    try {
+      this.#desk.resources.evolve(state, change);
+    } catch (error) {
+      throw HoldpointError.is(error)
+        ? new TypeError(`its change cannot be folded: ${error.message}`, { cause: error })
+        : error;
+    }
   }
 
   /** @param before what goes before it, in the same message */
@@ -208,6 +231,10 @@ async function recordedEnd({ participant }: Desk, { rollout }: Episode, call: Fi
 function orderOf({ rollout, attempt }: Episode, name: CallName, asked: Asked): Order {
   const call = { ...name, name: asked.name, arguments: sha256(asked.arguments) };
   return { episode: { rollout, attempt }, call, input: asked.arguments };
+}
+
+function calledOf({ episode, call }: Order) {
+  return { name: `the tool ${call.name}`, episode, call: nameOf(call) };
 }
 
 /** Of arguments that came as a value: the same for the same. */

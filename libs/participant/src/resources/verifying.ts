@@ -34,10 +34,9 @@ async function judged(desk: Desk, { episode, output }: Court, signal: AbortSigna
     seed: seeded,
     output: output === undefined ? undefined : await participant.contents.read(output),
     session: namedSession(session),
-    signal,
   };
-  const found = await hooked(desk, { name: "verify.run", code: "invalid_request", signal }, () =>
-    resources.verify(asked),
+  const found = await hooked(desk, { name: "verify.run", code: "invalid_request", signal, episode }, (over) =>
+    resources.verify({ ...asked, signal: over }),
   );
   signal.throwIfAborted();
   const content = await participant.contents.write(JSON.stringify(found));
