@@ -87,9 +87,14 @@ export class Admission {
     return this.#excluded.has(keyOf(episode));
   }
 
+  /** Whether the episode was retired or superseded. */
+  isRefused(episode: Episode): boolean {
+    return isRefused(this.#gate(), episode);
+  }
+
   /** @throws HoldpointError `stale_attempt` where the episode was retired or superseded */
   check(episode: Episode): void {
-    if (!isRefused(this.#gate(), episode)) return;
+    if (!this.isRefused(episode)) return;
     throw new HoldpointError("stale_attempt", `attempt ${episode.attempt} of ${episode.rollout} was retired`, {
       details: { ...episode },
     });

@@ -24,6 +24,7 @@ import type { ParticipantOptions, Service } from "./participant-options.ts";
 import type { LogEvent, RoleHooks, RoleSpec } from "./role-spec.ts";
 import { Pace } from "./pace.ts";
 import { recover } from "./recovering.ts";
+import { endRefused } from "./refused-sessions.ts";
 import { Refusals } from "./refusals.ts";
 import { RpcClient } from "./rpc-client.ts";
 import { RpcServer } from "./rpc-server.ts";
@@ -122,9 +123,10 @@ export class Participant<State, Own extends SessionEvent> {
     return this.#hooks;
   }
 
-  /** Obeys the control subject and answers requests from here on. */
+  /** Ends what was retired before; obeys the control subject and answers requests from here on. */
   async serve({ methods, hooks }: Service<State, Own>): Promise<void> {
     this.#hooks = hooks;
+    await endRefused(this);
     const { run, instance, worker, incarnation, messenger, log } = this.options;
     const tailed = { from: this.#announced + 1, subjects: [this.subjects.control] };
     this.#tail = await log.tail(tailed, (message) => this.#deliver(message));

@@ -1,4 +1,8 @@
-/** The ask to prepare: admission has closed with it; waits for what is not at a boundary, and says what a checkpoint can hold. */
+/**
+ * The ask to prepare: admission has closed with it; waits for what is not at a boundary, and says what a checkpoint can hold.
+ *
+ * An attempt that is refused is over, also while its session is still here: it is neither waited for nor named.
+ */
 import type { Ask } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import { type Blocker, type Episode, maxNamedBlockers, type Problem } from "@holdpoint/schemas";
@@ -17,7 +21,7 @@ export async function prepare<State, Own extends SessionEvent>(
     const problem = await waited(participant, signal);
     const blockers = blockersOf(participant);
     if (problem === undefined && blockers.length > 0) continue; // lost again before it was looked at
-    const sessions = participant.sessions.all();
+    const sessions = standing(participant);
     return {
       blockers: blockers.slice(0, maxNamedBlockers),
       blockerCount: blockers.length,
@@ -56,18 +60,28 @@ function* blocking<State, Own extends SessionEvent>(participant: Participant<Sta
   const { spec, sessions, admission, clock, hooks } = participant;
   if (spec.mode === "restart_only") return;
   for (const session of sessions.live()) {
+    if (admission.isRefused(session)) continue;
     if (isAtBoundary(session.status) || !isCapturable(participant, session)) continue;
     yield { ...episodeOf(session), reason: "running", sinceMs: clock.nowMs() };
   }
   const inFlight = [...admission.blockers(), ...(hooks.blockers?.() ?? [])];
-  for (const blocker of inFlight) if (!isRestart(participant, blocker)) yield blocker;
+  for (const blocker of inFlight) if (!isPassedOver(participant, blocker)) yield blocker;
 }
 
-/** A restart is never waited for, whatever of it is in flight. */
-function isRestart<State, Own extends SessionEvent>(
+/** The sessions whose attempts are not refused. */
+function standing<State, Own extends SessionEvent>({
+  sessions,
+  admission,
+}: Participant<State, Own>): readonly Session<State>[] {
+  return sessions.all().filter((session) => !admission.isRefused(session));
+}
+
+/** A restart is never waited for, whatever of it is in flight; neither is what was retired. */
+function isPassedOver<State, Own extends SessionEvent>(
   { sessions, admission }: Participant<State, Own>,
   episode: Episode,
 ): boolean {
+  if (admission.isRefused(episode)) return true;
   return admission.isExcluded(episode) || sessions.get(episode)?.status.restart === true;
 }
 
@@ -79,8 +93,10 @@ export function isCapturable<State, Own extends SessionEvent>(
 }
 
 function restartsOf<State, Own extends SessionEvent>(participant: Participant<State, Own>): Episode[] {
-  const marked = participant.sessions.all().filter((session) => !isCapturable(participant, session));
-  const seeding = participant.admission.excluded.filter((episode) => participant.sessions.get(episode) === undefined);
+  const { admission, sessions } = participant;
+  const marked = standing(participant).filter((session) => !isCapturable(participant, session));
+  const isSeeding = (episode: Episode) => sessions.get(episode) === undefined && !admission.isRefused(episode);
+  const seeding = admission.excluded.filter(isSeeding);
   return [...marked, ...seeding].map((episode) => episodeOf(episode));
 }
 
