@@ -4,7 +4,7 @@
  * Every request carries a name that the callee knows again (rollout, turn, index), so asking twice is harmless. A callee that
  * is away is asked again when its next incarnation joins.
  */
-import { HoldpointError } from "@holdpoint/errors";
+import { type ErrorCode, HoldpointError } from "@holdpoint/errors";
 import { parseJson } from "@holdpoint/eventsourcing";
 import { type Episode, type Role, RpcReply, rpcSubject } from "@holdpoint/schemas";
 import { setTimeout as delay } from "node:timers/promises";
@@ -25,6 +25,8 @@ export interface Call<T> {
   readonly body: object;
   readonly reply: z.ZodType<T>;
   readonly signal?: AbortSignal | undefined;
+  /** Told of each request that is made again, by the code of its answer; undefined: nobody answered it. */
+  readonly again?: (code: ErrorCode | undefined) => void;
 }
 
 export class RpcClient {
@@ -58,14 +60,17 @@ export class RpcClient {
   /** One request: its reply, or undefined where it is to be repeated. */
   async #once(subject: string, body: string, call: Call<unknown>): Promise<{ readonly data: unknown } | undefined> {
     const joined = this.#joined(call);
+    let bytes: Uint8Array | undefined;
     try {
       const signal = call.signal === undefined ? joined.signal : AbortSignal.any([joined.signal, call.signal]);
-      const bytes = await this.#messenger.request(subject, body, { timeoutMs: requestTimeoutMs, signal });
+      bytes = await this.#messenger.request(subject, body, { timeoutMs: requestTimeoutMs, signal });
       return answer(bytes, subject);
     } catch (error) {
       call.signal?.throwIfAborted();
-      if (joined.signal.aborted || (HoldpointError.is(error) && error.disposition === "retry")) return undefined;
-      throw error;
+      const isAgain = HoldpointError.is(error) && error.disposition === "retry";
+      if (!joined.signal.aborted && !isAgain) throw error;
+      call.again?.(isAgain && bytes !== undefined ? error.code : undefined);
+      return undefined;
     } finally {
       joined.stop();
     }

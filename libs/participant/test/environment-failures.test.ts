@@ -204,6 +204,62 @@ describe("[F7] a failure is an outcome of its own, never a reward:", () => {
   });
 });
 
+describe("a budget that is used up while a server keeps the episode waiting says what it was told last:", () => {
+  const budgetMs = 50;
+
+  /** An episode, up to when `what` was asked; its time is used up then. @returns why it has ended */
+  async function late(room: Room, what: string): Promise<object> {
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1", { budgetMs });
+    while (room.asked.filter((asked) => asked === what).length < 2) await room.turns(1);
+    room.nowMs += 2 * budgetMs;
+    return room.ending();
+  }
+
+  test.each([
+    ["unavailable", "it could not do that then; the log of its process may say why"],
+    ["admission_closed", "a checkpoint was open there"],
+  ])("%s, in words of ours, since a server's may hold secrets", async (code, meaning) => {
+    const room = new Room();
+    room.replies["verify"] = { problem: { code, message: "token=hunter2" } };
+    const why = `budget used up; the last answer of resources main to verify was ${code}: ${meaning}`;
+    expect(await late(room, "resources verify r1/0")).toMatchObject({ status: "timed_out", reward: null, why });
+  });
+
+  test("that nobody holds its session any more", async () => {
+    const room = new Room();
+    room.holders["resources"] = undefined;
+    room.replies["verify"] = { problem: { code: "not_found", message: "no session" } };
+    await room.join(["resources", "0"], ["agent", "0"]);
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1", { budgetMs });
+    await room.untilAsked("resources verify r1/0");
+    await room.until("session.restart_marked");
+    room.nowMs += 2 * budgetMs;
+    const why = expect.stringMatching(
+      /^budget used up; the last answer of resources main to verify was not_found: no worker/,
+    );
+    expect(await room.ending()).toMatchObject({ status: "timed_out", why });
+  });
+
+  test("nothing, where the server has answered since", async () => {
+    const room = roomOf(async (episode) => {
+      await episode.seed();
+      room.nowMs += 2 * budgetMs;
+      return new Promise(() => {});
+    });
+    room.replies["resources seed"] = { problem: { code: "unavailable", message: "not now" } };
+    await room.servants();
+    await room.enter();
+    await room.dispatch("r1", { budgetMs });
+    await room.untilAsked("resources seed r1/0");
+    delete room.replies["resources seed"];
+    expect(await room.ending()).toMatchObject({ status: "timed_out", why: "budget used up" });
+  });
+});
+
 describe("[C2] who says that an attempt is over, where only control decides it:", () => {
   const refusal = { problem: { code: "stale_attempt", message: "the sandbox is over" } };
   const rollouts = [{ rollout: "r1", attempt: 0 }];

@@ -1,5 +1,5 @@
 import { HoldpointError } from "@holdpoint/errors";
-import { Directory, type Messenger, RpcClient } from "@holdpoint/participant";
+import { type Call, Directory, type Messenger, RpcClient } from "@holdpoint/participant";
 import { type ControlEvent, rpcSubject } from "@holdpoint/schemas";
 import { expect, test } from "vitest";
 import * as z from "zod";
@@ -38,7 +38,9 @@ function refusal(code: string): object {
   return { ok: false, problem: { code, message: "no", details: { attempt: 0 } } };
 }
 
-function ask(line: Line, directory = new Directory(), signal?: AbortSignal) {
+type Rest = Pick<Call<unknown>, "signal" | "again">;
+
+function ask(line: Line, directory = new Directory(), rest: Rest = {}) {
   return new RpcClient(line, "room", directory).call({
     episode: episodeOf("r1"),
     role: "resources",
@@ -46,7 +48,7 @@ function ask(line: Line, directory = new Directory(), signal?: AbortSignal) {
     method: "tool",
     body: { name: "ls" },
     reply: z.object({ result: z.number() }),
-    signal,
+    ...rest,
   });
 }
 
@@ -78,6 +80,13 @@ test("a call is repeated, word for word, over nobody, a lost answer and a closed
   expect(line.asked.length).toBe(5);
 });
 
+test("whoever calls is told of each request that is repeated: by the code of its answer, or that there was none", async () => {
+  const line = new Line(nobody, refusal("unavailable"), refusal("admission_closed"), done);
+  const told: unknown[] = [];
+  await ask(line, new Directory(), { again: (code) => told.push(code) });
+  expect(told).toEqual([undefined, "unavailable", "admission_closed"]);
+});
+
 test("a call that the callee took with it in its end is asked of its next incarnation at once", async () => {
   const line = new Line("silence", done);
   const directory = new Directory();
@@ -106,7 +115,7 @@ test.each<readonly [string, Answer]>([
 ])("a call ends with its signal, %s, and asks no more", async (_, answer) => {
   const line = new Line(answer);
   const controller = new AbortController();
-  const calling = ask(line, new Directory(), controller.signal);
+  const calling = ask(line, new Directory(), { signal: controller.signal });
   await turns();
   controller.abort(new Error("retired"));
   await expect(calling).rejects.toThrow("retired");
@@ -117,7 +126,9 @@ test.each<readonly [string, Answer]>([
 
 test("a call whose signal is aborted already asks nothing", async () => {
   const line = new Line(done);
-  await expect(ask(line, new Directory(), AbortSignal.abort(new Error("retired")))).rejects.toThrow("retired");
+  await expect(ask(line, new Directory(), { signal: AbortSignal.abort(new Error("retired")) })).rejects.toThrow(
+    "retired",
+  );
   expect(line.asked).toEqual([]);
 });
 

@@ -108,7 +108,10 @@ export class Driver {
     });
     try {
       signal.throwIfAborted();
-      const outcome = await untilAborted(contained(this.#piece, (over) => run(forAuthor(steps.forRun, over))), signal);
+      const outcome = await untilAborted(
+        contained(this.#piece, (over) => run(forAuthor(steps.forRun, over))),
+        signal,
+      );
       await steps.finish();
       return outcome;
     } catch (error) {
@@ -137,7 +140,11 @@ export class Driver {
 
   async #endingOf(error: unknown): Promise<Ending | undefined> {
     const lost = { reward: null, verdict: null };
-    if (error instanceof BudgetSpent) return { ...lost, status: "timed_out", why: "budget used up" };
+    if (error instanceof BudgetSpent) {
+      const { heldUpBy } = this.#servers;
+      const why = heldUpBy === undefined ? "budget used up" : `budget used up; ${heldUpBy}`;
+      return { ...lost, status: "timed_out", why };
+    }
     const isStale = HoldpointError.is(error, "stale_attempt");
     if (isStale && (await this.#isOver())) return undefined;
     this.#options.logger.warn({ err: error, ...this.#episode }, "an episode failed");

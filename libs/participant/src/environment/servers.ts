@@ -1,5 +1,5 @@
 /** What an episode asks of its agent and its resources server. */
-import { HoldpointError } from "@holdpoint/errors";
+import { type ErrorCode, HoldpointError } from "@holdpoint/errors";
 import { type EpisodeState, joinTerms, restartOf } from "@holdpoint/episode";
 import {
   ActivateReply,
@@ -43,12 +43,18 @@ export class Servers {
   readonly #episode: Episode;
   readonly #state: () => EpisodeState;
   readonly #orphans: Orphans;
+  #held: string | undefined;
 
   constructor({ participant, episode, state, orphans }: ServersOptions) {
     this.#participant = participant;
     this.#episode = episode;
     this.#state = state;
     this.#orphans = orphans;
+  }
+
+  /** By what the episode is held up: what it was told last where it asks again; undefined: by no server. Fixed words and codes alone. */
+  get heldUpBy(): string | undefined {
+    return this.#held;
   }
 
   /** Seeds resources, then the agent, which is handed the access that it was given. That goes nowhere else. */
@@ -87,6 +93,7 @@ export class Servers {
       await this.#ask(role, "close", CloseReply, { body: {}, signal });
     } catch (error) {
       if (!HoldpointError.is(error, "not_found") && !HoldpointError.is(error, "stale_attempt")) throw error;
+      this.#held = undefined;
     }
   }
 
@@ -99,6 +106,7 @@ export class Servers {
         const isLost =
           HoldpointError.is(error, "not_found") && (await this.#orphans.isLost(this.#episode, role, given.signal));
         if (!isLost) throw error;
+        this.#held = toldBy(`${role} ${this.#state()[role]}`, method, "not_found");
       }
       await this.#joined(role, given.signal);
     }
@@ -116,9 +124,24 @@ export class Servers {
     signal.throwIfAborted();
   }
 
-  #ask<T>(role: Served, method: string, reply: z.ZodType<T>, given: Given): Promise<T> {
-    const { agent, resources } = this.#state();
-    const instance = role === "agent" ? agent : resources;
-    return this.#participant.calls.call({ episode: this.#episode, role, instance, method, reply, ...given });
+  async #ask<T>(role: Served, method: string, reply: z.ZodType<T>, given: Given): Promise<T> {
+    const instance = this.#state()[role];
+    const again = (code: ErrorCode | undefined) => void (this.#held = toldBy(`${role} ${instance}`, method, code));
+    const call = { episode: this.#episode, role, instance, method, reply, again, ...given };
+    const data = await this.#participant.calls.call(call);
+    this.#held = undefined;
+    return data;
   }
+}
+
+/** What an answer means that has its request made again. */
+const meanings: Partial<Record<ErrorCode, string>> = {
+  admission_closed: "a checkpoint was open there",
+  not_found: "no worker of it that is expected holds the session",
+  unavailable: "it could not do that then; the log of its process may say why",
+};
+
+function toldBy(server: string, method: string, code: ErrorCode | undefined): string {
+  if (code === undefined) return `the last request to ${server} to ${method} was not answered`;
+  return `the last answer of ${server} to ${method} was ${code}: ${meanings[code] ?? "it is asked again"}`;
 }
