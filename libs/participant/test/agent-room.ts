@@ -144,7 +144,10 @@ export class AgentRoom extends Room {
         messenger: this.messenger,
         clock: () => this.laterMs,
         fenced: () => {},
-        trouble: (what, error) => this.troubles.push(`${what} ${String(error)}`),
+        trouble: (what, error, about) => {
+          this.troubles.push(`${what} ${String(error)}`);
+          this.abouts.push(about);
+        },
       },
       await agentSpec(definition),
     );

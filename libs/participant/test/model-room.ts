@@ -37,6 +37,8 @@ export class Room {
   readonly log = new MemoryLog("HP_room");
   readonly blobs = new MemoryBlobs();
   readonly lines: string[] = [];
+  /** What each trouble was about. */
+  readonly abouts: unknown[] = [];
   /** Why it could go on no more. */
   readonly lost: unknown[] = [];
   readonly logger = createLogger(
@@ -64,7 +66,10 @@ export class Room {
         messenger: new MemoryMessenger(),
         clock: () => 0,
         fenced: () => {},
-        trouble: (what, error) => this.lines.push(`${what} ${String(error)}`),
+        trouble: (what, error, about) => {
+          this.lines.push(`${what} ${String(error)}`);
+          this.abouts.push(about);
+        },
       },
       await modelSpec(definition),
     );

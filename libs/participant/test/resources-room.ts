@@ -67,6 +67,8 @@ export class ResourcesRoom {
   readonly run: string;
   readonly log: EventLog;
   readonly troubles: string[] = [];
+  /** What each of them is about. */
+  readonly abouts: unknown[] = [];
   readonly #asking: Asking;
   readonly #server: Connection | undefined;
   readonly #memory = new MemoryMessenger();
@@ -106,7 +108,10 @@ export class ResourcesRoom {
         clock: () => 0,
         fenced: () => this.troubles.push("fenced"),
         failed: (error) => this.troubles.push(`failed: ${String(error)}`),
-        trouble: (what, error) => this.troubles.push(`${what}: ${String(error)}`),
+        trouble: (what, error, about) => {
+          this.troubles.push(`${what}: ${String(error)}`);
+          this.abouts.push(about);
+        },
       },
       await resourcesSpec(resources),
     );

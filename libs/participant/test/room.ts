@@ -93,6 +93,8 @@ export class Room {
   readonly snapshots = new MemorySnapshots();
   readonly messenger = new MemoryMessenger();
   readonly troubles: string[] = [];
+  /** What each of them is about, where somebody keeps that. */
+  readonly abouts: unknown[] = [];
   readonly failures: unknown[] = [];
   fenced = 0;
   /** Whether the coordinator repeats announcements. */

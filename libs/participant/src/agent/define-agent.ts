@@ -26,7 +26,11 @@ export interface AgentInput<Seed> {
   readonly rebind?: (session: ReboundSession<Seed>) => Promise<void>;
   /** Whether a checkpoint can hold the session, or why none can. Asked when it is seeded. Default: true. */
   readonly capturable?: (session: SeededSession<Seed>) => true | string;
-  /** Gives the output. What it throws ends the activation; a `HoldpointError` of a code that is safe to repeat has it tried again. */
+  /**
+   * Gives the output. What it throws ends the activation, also late, where nobody catches it: a step's error, and a `HoldpointError` of
+   * `invalid_request`, `not_found`, `unauthorized`, `unavailable`, `deadline_exceeded` or `invalid_checkpoint_state`, as it is, and
+   * `unavailable` has it tried again; anything else as `invalid_request`, its words in the log of this process.
+   */
   readonly activate: (session: AgentSession<Seed>) => Promise<string>;
 }
 

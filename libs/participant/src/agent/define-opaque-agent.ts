@@ -9,7 +9,7 @@ import { definitionMode } from "./define-agent.ts";
 import type { Harness } from "./harness.ts";
 import { runHarness } from "./harness-run.ts";
 
-/** What a harness is launched, or found again, with. */
+/** What a harness is launched, or found again, with. What its hooks throw ends the activation as what `activate` of `defineAgent` throws. */
 export interface HarnessSession<Seed> {
   readonly episode: Episode;
   /** The same for every attempt. */

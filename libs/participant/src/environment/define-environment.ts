@@ -66,7 +66,8 @@ export interface EnvironmentInput<Task> {
   /** A dispatch whose task it refuses is refused as `invalid_request`. */
   readonly task: z.ZodType<Task>;
   /**
-   * Takes the episode through its steps. What it throws ends the episode as `failed`, and is why.
+   * Takes the episode through its steps. What it throws ends the episode as `failed`, and is why; so does what it throws late, where
+   * nobody catches it, but its words stay in the log of this process.
    *
    * Default: the four steps; the reward is the verdict's.
    */

@@ -29,8 +29,9 @@ export interface Policy {
   /**
    * Called once for each call, whoever asks again for it. One that takes long should let the event loop turn.
    *
-   * @throws HoldpointError what the caller is told: `unavailable` has it ask again. Anything else that is thrown is told as
-   *   `invalid_request`, which ends what the caller is about
+   * @throws HoldpointError what the caller is told, of `invalid_request`, `not_found`, `unauthorized`, `unavailable`,
+   *   `deadline_exceeded` or `invalid_checkpoint_state`: `unavailable` has it ask again. Anything else that is thrown, also late, where
+   *   nobody catches it, is told as `invalid_request`, which ends what the caller is about
    */
   reply(messages: readonly ChatMessage[], options: ReplyOptions): PolicyReply | Promise<PolicyReply>;
 }

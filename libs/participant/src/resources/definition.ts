@@ -42,11 +42,13 @@ export interface ToolDefinition<State, Input> {
   /**
    * Runs at most once to its end for each call.
    *
-   * A `HoldpointError` that it throws goes out as it is, and says that the call did nothing: the same call is refused the same way
-   * again, or, with `unavailable` and `admission_closed`, runs again. `invalid_checkpoint_state` says that the session has lost what it
-   * stands on, and makes it a restart. Anything else that it throws leaves open what it did: where the tool `repeats` the caller is
-   * told `unavailable`, and the call runs again when it is asked again; else the session is a restart. Its words stay in the log of this
-   * process.
+   * A `HoldpointError` that it throws goes out as it is, and says that the call did nothing: with `invalid_request`, `not_found`,
+   * `unauthorized` and `deadline_exceeded` the same call is refused the same way again, with `unavailable` it runs again.
+   * `invalid_checkpoint_state` says that the session has lost what it stands on, and makes it a restart. Anything else that it throws,
+   * also a `HoldpointError` of another code, leaves open what it did, and so does an outcome that cannot be kept: where the tool
+   * `repeats` the caller is told `unavailable`, and the call runs again when it is asked again; else the session is a restart. So does
+   * what it throws late, or leaves rejected, where nobody catches it; of a tool that `repeats` that is told as `invalid_request`. The
+   * words stay in the log of this process.
    */
   readonly run: (call: ToolCallOf<State, Input>) => Promise<ToolOutcome>;
 }
@@ -94,8 +96,8 @@ export interface ResourcesDefinition<State extends Json, Seed, Inputs> {
      */
     readonly mode?: StepMode;
     /**
-     * A `HoldpointError` that it throws goes out as it is: with `unavailable` it is asked again. Anything else is a mistake of its own:
-     * the caller is told `invalid_request`, the episode fails, and the words stay in the log of this process.
+     * A `HoldpointError` of the codes that a tool may throw goes out as it is: with `unavailable` it is asked again. Anything else is a
+     * mistake of its own: the caller is told `invalid_request`, the episode fails, and the words stay in the log of this process.
      */
     readonly run: (verification: Verification<State, Seed>) => Promise<VerdictOf>;
   };

@@ -30,7 +30,8 @@ export interface Release {
  * - **Beside others.** Hooks of different sessions run at once, up to 16 of one kind, and beside live seeds and tool calls of other
  *   sessions. Of one session no tool call is in flight during `capture` and `install`.
  * - **In several workers.** Each worker of an instance asks for its own sessions, and frees what it made, or took over, itself.
- * - **Failing.** A `HoldpointError` goes out as it is. Of anything else the words stay in the log of the process; it is told as
+ * - **Failing.** A `HoldpointError` of `invalid_request`, `not_found`, `unauthorized`, `unavailable`, `deadline_exceeded` or
+ *   `invalid_checkpoint_state` goes out as it is. Of anything else the words stay in the log of the process; it is told as
  *   `unavailable`, but from `open` as `invalid_request`: the seed fails for good, and its episode with it.
  * - **The signal** is aborted at the operation's deadline, and when the operation or the session is over. What a hook began by then it
  *   takes back, or leaves to `release`. A hook that ignores the signal holds up whoever waits for it.
