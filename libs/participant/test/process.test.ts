@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const program = fileURLToPath(new URL("fixtures/start.ts", import.meta.url));
+const straying = fileURLToPath(new URL("fixtures/stray.ts", import.meta.url));
 let broker: TestBroker;
 let run: string;
 
@@ -23,9 +24,9 @@ function credentialsOf(user: "agent" | "model"): Record<string, string> {
 }
 
 /** Runs an agent to its end. */
-async function agent(settings: Readonly<Record<string, string>>) {
+async function agent(settings: Readonly<Record<string, string>>, file = program) {
   const env = { NATS_URL: broker.server.url, HOLDPOINT_RUN: run, ...credentialsOf("agent"), ...settings };
-  const child = spawn(process.execPath, [program], { env, stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(process.execPath, [file], { env, stdio: ["ignore", "pipe", "pipe"] });
   let printed = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (printed += String(data)));
   const [code] = await once(child, "close");
@@ -53,6 +54,14 @@ test("wrong settings end a process with 2, in words", async () => {
 
   expect(code).toBe(2);
   expect(printed).toMatch(/HOLDPOINT_RUN[^]*LOG_LEVEL/);
+});
+
+test("what nobody catches, and is no author's, ends a process with 1, and one line of JSON that says what", async () => {
+  const { code, printed } = await agent({}, straying);
+
+  expect(code).toBe(1);
+  expect(printed.trim().split("\n")).toHaveLength(1);
+  expect(JSON.parse(printed)).toMatchObject({ service: "agent", run, err: { message: "a bug of ours" } });
 });
 
 /** A stream that is there from a look on, and what is said until then. */
