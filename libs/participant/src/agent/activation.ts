@@ -18,6 +18,8 @@ export interface ActivationOptions {
   readonly isOpaque: boolean;
   /** The instance of the resources server whose tools are called. */
   readonly resources: string;
+  /** Milliseconds for which what it leaves running is waited for. */
+  readonly graceMs: number;
   readonly slots: Slots;
   readonly access: AccessBook;
   /** What the activation does: gives its output. */
@@ -38,6 +40,8 @@ export interface ActivationContext {
   readonly park: ParkSignal;
   /** Aborted when the session is retired or closed. */
   readonly signal: AbortSignal;
+  /** Milliseconds for which what it leaves running is waited for. */
+  readonly graceMs: number;
   readonly access: () => Access | undefined;
   readonly renewAccess: () => Promise<Access>;
 }
@@ -141,7 +145,7 @@ export class Activation {
 
   /** What the log says of it is known here before anything new is said. */
   async #begin(asked: number): Promise<ActivationContext> {
-    const { agent, name, isOpaque, resources, slots, access } = this.#options;
+    const { agent, name, isOpaque, resources, graceMs, slots, access } = this.#options;
     const { episode } = this;
     const before = this.#session;
     // The same over every replay: it is part of what the model is asked.
@@ -161,6 +165,7 @@ export class Activation {
       work,
       park: this.#park,
       signal: this.#signal,
+      graceMs,
       access: () => access.of(episode),
       renewAccess: () => access.renew(episode, this.#over),
     };

@@ -5,13 +5,14 @@
  * 1. A harness is in the log before it is waited for. A process after this one looks for it there, and never launches a second one
  *    beside it.
  * 2. The session is parked only while the harness stands: it stands before `session.parked`, and goes on after `session.unparked`.
- * 3. A harness is stopped when its session is retired or closed, not when this process ends.
+ * 3. A harness is stopped, once, when its activation is over, for whatever reason; not when this process ends. One that does not stop
+ *    in time is not waited for.
  */
 import { HoldpointError } from "@holdpoint/errors";
-import type { Mode } from "@holdpoint/schemas";
 import { ours } from "../author-code.ts";
 import type { ActivationContext } from "./activation.ts";
-import { checkHarness, type Harness } from "./harness.ts";
+import { checkHarness, type Harness, isStoppable } from "./harness.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 export interface HarnessHooks {
   readonly name: string;
@@ -20,15 +21,29 @@ export interface HarnessHooks {
 }
 
 export async function runHarness(hooks: HarnessHooks, context: ActivationContext): Promise<string> {
-  const { signal } = context;
   const found = await findHarness(hooks, context);
   const harness = found ?? (await launchHarness(hooks, context));
   try {
     if (found !== undefined) await goOn(found, context);
     return await attend(harness, context);
+  } finally {
+    await stop(harness, context);
+  }
+}
+
+/** What comes of it ends nothing: the log of this process says what was not stopped. */
+async function stop(harness: Pick<Harness, "stop">, { agent, episode, graceMs }: ActivationContext): Promise<void> {
+  const { rollout, attempt } = episode;
+  const late = new AbortController();
+  const why = new HoldpointError("deadline_exceeded", `it did not stop within ${graceMs} ms`);
+  const timer = setTimeout(() => late.abort(why), graceMs);
+  try {
+    await untilAborted(harness.stop(), late.signal);
   } catch (error) {
-    if (signal.aborted) await harness.stop();
-    throw error;
+    const about = { role: "agent", hook: "stop", rollout, attempt } as const;
+    agent.options.trouble(`the harness of ${rollout}, attempt ${attempt}, was not stopped`, error, about);
+  } finally {
+    clearTimeout(timer);
   }
 }
 
@@ -36,17 +51,15 @@ export async function runHarness(hooks: HarnessHooks, context: ActivationContext
  * The harness that the log names; undefined where none was launched, or where an earlier attempt's was whose state is there. One of
  * this attempt that is gone may have done something since its state was exported: another one would do it again (L3).
  */
-async function findHarness(
-  { name, find }: HarnessHooks,
-  { agent, episode, state }: ActivationContext,
-): Promise<Harness | undefined> {
+async function findHarness({ name, find }: HarnessHooks, context: ActivationContext): Promise<Harness | undefined> {
+  const { agent, episode, state } = context;
   const { harness, continuation } = state;
   if (harness === null) return undefined;
   // An earlier attempt's: what it has done since its state was exported was given up with that attempt.
   if (harness.handle === null && continuation !== null) return undefined;
   const found = harness.handle === null ? undefined : await find?.(harness.handle);
   if (found !== undefined) {
-    accept(`find of ${name}`, agent.spec.mode, found);
+    await accept(`find of ${name}`, found, context);
     return found;
   }
   const { rollout, attempt } = episode;
@@ -57,21 +70,29 @@ async function findHarness(
   throw new HoldpointError("invalid_checkpoint_state", `${why}: start the rollout over`, { details: { ...episode } });
 }
 
-/** How it ends is looked at when it is attended to: until then a failure of it is nobody's. */
-function accept(hook: string, mode: Mode, harness: Harness): void {
-  checkHarness(hook, mode, harness);
-  harness.done.catch(() => {});
+/** One that is refused is stopped, where it can be: nobody else would. How one ends is nobody's failure until it is attended to. */
+async function accept(hook: string, harness: Harness, context: ActivationContext): Promise<void> {
+  try {
+    checkHarness(hook, context.agent.spec.mode, harness);
+    harness.done.catch(() => {});
+  } catch (error) {
+    if (isStoppable(harness)) {
+      void Promise.resolve(harness.done).catch(() => {});
+      await stop(harness, context);
+    }
+    throw error;
+  }
 }
 
 async function launchHarness({ name, launch }: HarnessHooks, context: ActivationContext): Promise<Harness> {
   const { agent, episode, signal } = context;
   const harness = await launch();
-  accept(`launch of ${name}`, agent.spec.mode, harness);
+  await accept(`launch of ${name}`, harness, context);
   try {
     signal.throwIfAborted();
     await ours(() => agent.record({ type: "harness.launched", data: { ...episode, handle: harness.handle } }));
   } catch (error) {
-    await harness.stop(); // nobody would find it
+    await stop(harness, context); // nobody would find it
     throw error;
   }
   return harness;
@@ -82,7 +103,7 @@ async function goOn(harness: Harness, context: ActivationContext): Promise<void>
   const { agent, episode, park } = context;
   if (park.isRaised) return;
   if (agent.sessions.get(episode)?.status.work === "parked") await stand(harness, context);
-  await harness.continue();
+  await Promise.race([harness.continue(), rejected(context.signal)]);
 }
 
 async function attend(harness: Harness, context: ActivationContext): Promise<string> {
@@ -96,7 +117,7 @@ async function attend(harness: Harness, context: ActivationContext): Promise<str
     const paused = await Promise.race([output, harness.pause()]);
     if (paused !== undefined) return paused.text;
     await stand(harness, context);
-    await harness.continue();
+    await Promise.race([harness.continue(), cancelled]);
   }
 }
 

@@ -14,7 +14,10 @@ export interface Harness {
   continue(): Promise<void>;
   /** What another harness can go on from; asked while it stands. Only in mode `exported`. */
   state?(): Json | Promise<Json>;
-  /** Ends it, and waits until it has ended. */
+  /**
+   * Ends it, and waits until it has ended. Called once whenever its activation is over, also where it has come to its end by itself:
+   * harmless then. Waited for as long as a close waits, ten seconds by default.
+   */
   stop(): Promise<void>;
 }
 
@@ -28,6 +31,11 @@ const Shape = z.looseObject({
   stop: member,
 });
 const Exported = Shape.extend({ state: member });
+
+/** Whether it can be stopped, whatever else is wrong with it. */
+export function isStoppable(given: unknown): boolean {
+  return z.looseObject({ stop: member }).safeParse(given).success;
+}
 
 /**
  * Refuses what is no harness.

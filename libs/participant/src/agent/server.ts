@@ -125,6 +125,7 @@ export class AgentServer {
         name: this.#definition.name,
         isOpaque: this.#definition.isOpaque,
         resources: this.#resources,
+        graceMs: this.#graceMs,
         slots: this.#slots,
         access: this.#access,
         perform: (context) => this.#perform(context),
