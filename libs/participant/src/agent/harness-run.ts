@@ -123,8 +123,8 @@ async function attend(harness: Harness, context: ActivationContext): Promise<str
 
 /** Returns at once, unless a checkpoint is open. */
 function stand(harness: Harness, { agent, work }: ActivationContext): Promise<void> {
-  if (agent.spec.mode !== "exported") return ours(() => work.boundary());
-  return ours(() => work.boundary(() => harness.state?.() ?? null));
+  if (agent.spec.mode !== "exported") return ours(() => work.stand());
+  return ours(() => work.boundary(() => harness.state?.() ?? null, "state"));
 }
 
 /** Rejects with the signal's reason when it is aborted. */

@@ -15,6 +15,7 @@ import { sha256 } from "../hash.ts";
 import { isCapturable } from "../preparing.ts";
 import type { AgentParticipant, AgentState } from "./agent-state.ts";
 import { type ChatRequest, type ModelMessage, readMessage } from "./chat.ts";
+import { checkBoundary, checkRequest, checkTool } from "./given.ts";
 import { askModel, type ModelReply } from "./model-client.ts";
 import { Replay, type ToolAsked } from "./replay.ts";
 import { SlotKeeper, type Slot } from "./slot-keeper.ts";
@@ -38,10 +39,14 @@ export interface WorkOptions {
 
 /** From where the work can be continued, and with what. */
 export interface Boundary extends Position {
+  /** Whose function `evaluate` is, for messages. */
+  readonly hook: BoundaryHook;
   readonly evaluate: () => Json | Promise<Json>;
   /** What it was exported as. */
   exported: Content | undefined;
 }
+
+export type BoundaryHook = "boundary" | "state";
 
 export class Work {
   readonly #options: WorkOptions;
@@ -64,19 +69,33 @@ export class Work {
 
   /** Asks the policy model, in the next turn. A boundary is before it. */
   model(request: ChatRequest): Promise<ModelMessage> {
-    const body = JSON.stringify(request);
-    return this.#inOrder(() => this.#call(body));
+    const body = JSON.stringify(request); // as it is now
+    return this.#inOrder(() => {
+      checkRequest(this.#options.name, request);
+      return this.#call(body);
+    });
   }
 
   /** Calls a tool of the episode's resources server. `input`: JSON text, as the model wrote it. */
   tool(name: string, input: string): Promise<string> {
-    return this.#inOrder(() => this.#use(name, input));
+    return this.#inOrder(() => {
+      checkTool(this.#options.name, name, input);
+      return this.#use(name, input);
+    });
   }
 
   /** From here the work can be continued with what `evaluate` gives. Parks while a checkpoint is open. */
-  boundary(evaluate?: () => Json | Promise<Json>): Promise<void> {
+  boundary(evaluate: () => Json | Promise<Json>, hook: BoundaryHook = "boundary"): Promise<void> {
     return this.#inOrder(async () => {
-      if (evaluate !== undefined) this.#boundary = { ...this.#position, evaluate, exported: undefined };
+      checkBoundary(this.#options.name, evaluate);
+      this.#boundary = { ...this.#position, hook, evaluate, exported: undefined };
+      if (this.#replay.isOver && !this.#isInDoubt) await this.#park();
+    });
+  }
+
+  /** Parks while a checkpoint is open. */
+  stand(): Promise<void> {
+    return this.#inOrder(async () => {
       if (this.#replay.isOver && !this.#isInDoubt) await this.#park();
     });
   }
