@@ -9,10 +9,30 @@ import * as z from "zod";
  */
 export type ModeChoice<Choice extends Mode = Mode> = Choice | (() => Choice) | (() => Promise<Choice>);
 
-/** A function of whoever defines a participant. */
-export const Hook = z.custom<(...given: never[]) => unknown>((value) => typeof value === "function", {
-  error: "expected a function",
+/** A function of whoever defines a participant, that can be called and gives what it returns. */
+export const Hook = z.custom<(...given: never[]) => unknown>((value) => kindOf(value) === "a function", {
+  error: ({ input }) => {
+    const isNoPlain = typeof input === "function";
+    return isNoPlain ? `expected a plain or async function, found ${kindOf(input)}` : "expected a function";
+  },
 });
+
+/** A hook that is called with one thing. */
+export function hookOf(thing: string) {
+  return Hook.refine((hook) => hook.length <= 1, {
+    error: ({ input }) => {
+      const found = typeof input === "function" ? input.length : 0;
+      return `expected a function of the ${thing} alone, found one of ${found} arguments`;
+    },
+  });
+}
+
+function kindOf(value: unknown): string {
+  if (typeof value !== "function") return typeof value;
+  if (Function.prototype.toString.call(value).startsWith("class")) return "a class";
+  const isGenerator = Object.prototype.toString.call(value).endsWith("GeneratorFunction]");
+  return isGenerator ? "a generator function" : "a function";
+}
 
 /** A zod schema. */
 export const SchemaHook = z.custom<z.ZodType>((value) => value instanceof z.ZodType, {

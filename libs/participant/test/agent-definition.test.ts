@@ -1,4 +1,5 @@
 /** What an agent may be defined as, and what is refused at once. */
+import { HoldpointError } from "@holdpoint/errors";
 import { agentSpec, defineAgent, defineOpaqueAgent } from "@holdpoint/participant";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";
@@ -42,6 +43,8 @@ describe("a definition", () => {
       { activate: (_one: object, _other: object) => "x" },
       /writer[^]*of the session alone/,
     ],
+    ["[S13] a generator function", { activate: async function* () {} }, /writer[^]*a generator function[^]*activate/],
+    ["[S13] a class", { activate: HoldpointError }, /writer[^]*a class[^]*activate/],
     ["[S13] no hook at all", { activate: "run" }, /writer[^]*activate/],
     ["[S14] a re-bind that is declared and has no hook", { rebind: true }, /writer[^]*rebind/],
     ["[S14] a re-bind that is declared as nothing", { rebind: undefined }, /writer[^]*rebind/],

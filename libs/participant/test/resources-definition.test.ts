@@ -47,6 +47,21 @@ describe("[S13] a definition is refused at once, by its name and the hook's, whe
     ["the state cannot evolve", { state: { open: () => 0 } }, "state.evolve"],
     ["a tool has no description", { tools: { add: { ...add, description: "" } } }, "tools.add.description"],
     ["a tool's run is no function", { tools: { add: { ...add, run: "add" } } }, "tools.add.run"],
+    [
+      "a tool's run takes two things",
+      { tools: { add: { ...add, run: async (_state: number, _input: object) => ({ result: "" }) } } },
+      "tools.add.run",
+    ],
+    [
+      "a tool has a name with a dot",
+      { tools: { "a.b": add } },
+      'expected 1 to 128 of A-Z a-z 0-9 _ - as the name of a tool, found "a.b"',
+    ],
+    [
+      "a hook of external state is misspelt",
+      { external: { ...withoutCapture, capture: free, relase: free } },
+      "external.relase",
+    ],
     ["a tool has an unknown key", { tools: { add: { ...add, repeat: true } } }, "repeat"],
     ["a tool's input is no schema", { tools: { add: { ...add, input: { by: 1 } } } }, "tools.add.input"],
     ["a tool's input is no object", { tools: { add: { ...add, input: z.string() } } }, "tools.add.input"],

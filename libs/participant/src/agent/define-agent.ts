@@ -2,7 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { Mode } from "@holdpoint/schemas";
 import * as z from "zod";
-import { checkDefinition, Hook, type ModeChoice, SchemaHook } from "../definition.ts";
+import { checkDefinition, Hook, hookOf, type ModeChoice, SchemaHook } from "../definition.ts";
 import { type AgentDefinition, parsedSeed, restartOf } from "./agent-definition.ts";
 import { type AgentSession, agentSession, type ReboundSession, type SeededSession } from "./agent-session.ts";
 
@@ -34,10 +34,7 @@ export interface AgentInput<Seed> {
   readonly activate: (session: AgentSession<Seed>) => Promise<string>;
 }
 
-/** A hook that is called with one thing: its session. */
-const SessionHook = Hook.refine((hook) => hook.length <= 1, {
-  error: (issue) => `expected a function of the session alone, found one of ${lengthOf(issue.input)} arguments`,
-});
+const SessionHook = hookOf("session");
 
 export const definitionMode = z.union([Mode, Hook], {
   error: `expected "exported", "stateless", "restart_only", or a function that finds which`,
@@ -87,10 +84,6 @@ export function defineAgent<Seed>(input: AgentInput<Seed>): AgentDefinition {
       };
     },
   };
-}
-
-function lengthOf(hook: unknown): number {
-  return typeof hook === "function" ? hook.length : 0;
 }
 
 function declared(hook: string) {

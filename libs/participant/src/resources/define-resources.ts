@@ -2,7 +2,7 @@
 import { HoldpointError } from "@holdpoint/errors";
 import { Json, type Mode, type SeedTerms, StepMode, Token } from "@holdpoint/schemas";
 import * as z from "zod";
-import { checkDefinition, chosenMode, Hook, SchemaHook } from "../definition.ts";
+import { checkDefinition, chosenMode, Hook, hookOf, SchemaHook } from "../definition.ts";
 import { frozen } from "./frozen.ts";
 import type { ResourcesDefinition, ToolDefinition } from "./definition.ts";
 import type { ExternalState, SessionName } from "./external-hooks.ts";
@@ -66,17 +66,41 @@ const ToolShape = z.strictObject({
   description: z.string().min(1),
   input: SchemaHook,
   repeats: z.boolean().optional(),
-  run: Hook,
+  run: hookOf("call, as in run: ({ state, input }) => …,"),
 });
 
-/** It may be an object of a class, which has more than hooks. */
-const ExternalShape = z.looseObject({
+const externalHooks = {
   open: Hook,
   capture: Hook,
   install: Hook,
   free: Hook,
   release: Hook.optional(),
-});
+};
+
+/** An object of a class may have more than hooks; in a plain one that is a misspelt hook. */
+const ExternalShape = z
+  .unknown()
+  .superRefine((given, context) => {
+    if (!isPlain(given)) return;
+    const names = Object.keys(externalHooks);
+    for (const key of Object.keys(given).filter((one) => !names.includes(one))) {
+      const message = `there is no such hook: expected ${names.join(", ")}`;
+      context.addIssue({ code: "custom", path: [key], message });
+    }
+  })
+  .pipe(z.looseObject(externalHooks));
+
+function isPlain(given: unknown): given is object {
+  return typeof given === "object" && given !== null && Object.getPrototypeOf(given) === Object.prototype;
+}
+
+/** Tools are part of what calls are named by. */
+function nameable(tools: object, context: z.RefinementCtx): void {
+  for (const name of Object.keys(tools).filter((one) => !Token.safeParse(one).success)) {
+    const message = `expected 1 to 128 of A-Z a-z 0-9 _ - as the name of a tool, found ${JSON.stringify(name)}`;
+    context.addIssue({ code: "custom", path: [], message });
+  }
+}
 
 const DefinitionShape = z
   .strictObject({
@@ -84,7 +108,7 @@ const DefinitionShape = z
     mode: z.union([z.enum(["exported", "stateless", "restart_only"]), Hook]).optional(),
     seed: SchemaHook,
     state: z.strictObject({ open: Hook, evolve: Hook }).optional(),
-    tools: z.record(Token, ToolShape),
+    tools: z.record(z.string(), ToolShape).superRefine(nameable),
     verify: z.strictObject({ mode: StepMode.optional(), run: Hook }),
     grants: z.strictObject({ ttlMs: z.int().positive() }).optional(),
     external: ExternalShape.optional(),
