@@ -1,11 +1,12 @@
 /** The conformance kit: which promises of the contract a participant holds. */
 import { AgentPlayer } from "./agent-player.ts";
+import type { ContractPromise } from "./contract-promise.ts";
 import { EnvironmentPlayer } from "./environment-player.ts";
 import { Examination } from "./examination.ts";
 import { ModelPlayer } from "./model-player.ts";
 import { PlayedModel } from "./played-model.ts";
 import type { Player } from "./player.ts";
-import { type ContractPromise, promises } from "./promises.ts";
+import { promises } from "./promises.ts";
 import { ResourcesPlayer } from "./resources-player.ts";
 import { ConformanceRig, type RigOptions } from "./rig.ts";
 import { Patience } from "./waiting.ts";
