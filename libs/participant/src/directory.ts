@@ -17,11 +17,14 @@ export interface Downtime extends ParticipantId {
 export interface SavedDirectory {
   readonly members: ReadonlyMap<string, Member>;
   readonly downtimes: readonly Downtime[];
+  /** Instances of which a worker went for good at any time, as `<role>.<instance>`. */
+  readonly bereft: ReadonlySet<string>;
 }
 
 export class Directory {
   readonly #members = new Map<string, Member>();
   readonly #downtimes: Downtime[] = [];
+  readonly #bereft = new Set<string>();
   readonly #listeners = new Set<(member: Member) => void>();
   readonly #gone = new Set<() => void>();
 
@@ -29,16 +32,18 @@ export class Directory {
     if (event.type === "participant.joined") this.#joined(event.data);
     if (event.type !== "participant.left" && event.type !== "participant.removed") return;
     this.#members.delete(keyOf(event.data));
+    this.#bereft.add(instanceOf(event.data));
     for (const listener of this.#gone) listener();
   }
 
   /** Everything it holds, as plain values. */
   save(): SavedDirectory {
-    return { members: this.#members, downtimes: this.#downtimes };
+    return { members: this.#members, downtimes: this.#downtimes, bereft: this.#bereft };
   }
 
   /** Takes over what `save` gave; for a directory that has applied nothing. */
-  load({ members, downtimes }: SavedDirectory): void {
+  load({ members, downtimes, bereft }: SavedDirectory): void {
+    for (const instance of bereft) this.#bereft.add(instance);
     for (const [key, member] of members) this.#members.set(key, member);
     this.#downtimes.push(...downtimes);
   }
@@ -50,6 +55,11 @@ export class Directory {
 
   find(role: Role, instance: string): Member | undefined {
     return this.of(role).find((member) => member.instance === instance);
+  }
+
+  /** Whether a worker of the instance was expected once and is no more, whoever has come since. */
+  hasLost(role: Role, instance: string): boolean {
+    return this.#bereft.has(instanceOf({ role, instance }));
   }
 
   /** When processes of these participants were down, oldest first. */
@@ -77,6 +87,10 @@ export class Directory {
     if (lastAtMs !== null) this.#downtimes.push({ role, instance, fromMs: lastAtMs, toMs: announcedAtMs });
     for (const listener of this.#listeners) listener(member);
   }
+}
+
+function instanceOf({ role, instance }: ParticipantId): string {
+  return `${role}.${instance}`;
 }
 
 function keyOf({ role, instance, worker }: ParticipantId & { readonly worker: string }): string {

@@ -6,7 +6,7 @@ import type { SavedDirectory } from "./directory.ts";
 import { foldStamp, loadFold, saveFold, type StampedFold } from "./stamped-fold.ts";
 
 /** Its last part changes with every change of what a fold makes of the same events. */
-export const snapshotVersion = foldStamp(7);
+export const snapshotVersion = foldStamp(8);
 
 /** By the role, instance and worker whose fold it is. */
 export interface FoldSnapshot<State> extends StampedFold {

@@ -47,12 +47,21 @@ describe("[A19] an episode is a restart from there on", () => {
     },
   );
 
-  test("also where the environment was away when its worker was removed", async () => {
+  test("also where the environment died before it knew what went with a worker", async () => {
     const room = await at("agent activate");
-    room.holders["resources"] = undefined;
+    await room.remove("resources", "1");
+    expect(await mark(room)).toBeUndefined();
+    room.holders["resources"] = undefined; // as the one before would have been told, had it lived
     await room.enter();
     expect(await mark(room)).toBe("no worker of resources main that is expected holds its session");
   });
+});
+
+test("an environment that starts where no worker was ever lost asks nobody, and its prepare waits for nobody", async () => {
+  const room = await at("agent activate");
+  room.holders["resources"] = undefined;
+  await room.enter();
+  expect(await room.obeyed("prepare", "c1")).toMatchObject({ blockerCount: 0, restarts: [], continued: [r1] });
 });
 
 test("an agent that has closed its session is not missed", async () => {

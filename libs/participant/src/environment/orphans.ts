@@ -66,10 +66,10 @@ export class Orphans {
     ];
   }
 
-  /** Looks at every episode, whoever is gone. */
+  /** Looks at the episodes of instances that have lost a worker at any time: who looked before may not have come to its end. */
   look(): void {
     this.#expected = this.#members();
-    this.#look(() => true);
+    this.#look((role, instance) => this.#participant.directory.hasLost(role, instance));
   }
 
   /** Whether nobody of `role` holds a session of the episode; then it is marked. */
