@@ -141,8 +141,8 @@ export class Admission {
 
   /** Whether a first seed of the episode is in flight, or held. */
   isSeeding(episode: Episode): boolean {
-    const isInFlight = [...this.#inFlight].some((entry) => entry.firstSeed && isSame(entry.episode, episode));
-    return isInFlight || this.#heldOf(episode).some(({ isFirstSeed }) => isFirstSeed());
+    for (const entry of this.#inFlight) if (entry.firstSeed && isSame(entry.episode, episode)) return true;
+    return this.#heldOf(episode).some(({ isFirstSeed }) => isFirstSeed());
   }
 
   /** The episode is over: what is held of it is answered `stale_attempt` instead of being done. */
@@ -171,6 +171,7 @@ export class Admission {
   }
 
   #heldOf(episode: Episode): readonly Held[] {
+    if (this.#held.size === 0) return [];
     return [...this.#held].filter((held) => isSame(held.episode, episode));
   }
 

@@ -200,6 +200,14 @@ describe("a session that no checkpoint can hold", () => {
   });
 });
 
+test("[A7] an attempt that is refused, and is not freed yet, is in the way of no attempt after it", async () => {
+  await room.agent(seeded());
+  await room.seed(r1, { task: "a" });
+  await room.decide({ type: "rollouts.marked", data: { command: 1, rollouts: [r1] } });
+  await turns();
+  expect(await room.seed({ ...r1, attempt: 1 }, { task: "a" })).toMatchObject({ ok: true });
+});
+
 test("a seed that is none is refused in words, and nothing is left of it", async () => {
   await room.agent(seeded());
   const problem = { code: "invalid_request", message: expect.stringMatching(/no seed of agent seeded[^]*task/) };

@@ -6,7 +6,7 @@ import type { Contents } from "../contents.ts";
 import type { Activation } from "./activation.ts";
 import type { AgentLogEvent } from "./agent-state.ts";
 import { foundIn } from "./given.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "../until-aborted.ts";
 import type { Boundary } from "./work.ts";
 
 export interface Exporting {

@@ -12,7 +12,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import { ours } from "../author-code.ts";
 import type { ActivationContext } from "./activation.ts";
 import { checkHarness, type Harness, isStoppable } from "./harness.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "../until-aborted.ts";
 
 export interface HarnessHooks {
   readonly name: string;

@@ -10,6 +10,7 @@ import { HoldpointError } from "@holdpoint/errors";
 import type { Content, Episode, SeedReply, SeedRequest } from "@holdpoint/schemas";
 import { keyOf, type Session } from "@holdpoint/session";
 import { authored } from "../author-code.ts";
+import { refuseBeside } from "../live-sessions.ts";
 import { untilAborted } from "../until-aborted.ts";
 import type { AccessBook } from "./access-book.ts";
 import { type AgentDefinition, type BoundAgent, seedFrom, type UnseededSession } from "./agent-definition.ts";
@@ -137,17 +138,4 @@ export class Seeding {
     if (this.#agent.spec.mode === "restart_only") return `agent ${this.#definition.name} is restart_only`;
     return this.#agent.sessions.get(episode)?.state.restart ?? null;
   }
-}
-
-function refuseBeside(agent: AgentParticipant, { rollout, attempt }: Episode): void {
-  const [other] = agent.sessions.of(rollout);
-  if (other === undefined) return;
-  if (other.attempt > attempt) {
-    throw new HoldpointError("stale_attempt", `${rollout} is already at attempt ${other.attempt}`);
-  }
-  throw new HoldpointError(
-    "session_conflict",
-    `attempt ${other.attempt} of ${rollout} is live: seed that attempt, or retire it first`,
-    { details: { rollout, attempt: other.attempt } },
-  );
 }

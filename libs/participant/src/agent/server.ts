@@ -17,7 +17,7 @@ import type { AgentLogEvent, AgentParticipant, AgentState } from "./agent-state.
 import { exportBoundaries } from "./exporting.ts";
 import { Seeding } from "./seeding.ts";
 import { Slots } from "./slots.ts";
-import { untilAborted } from "./until-aborted.ts";
+import { untilAborted } from "../until-aborted.ts";
 
 export interface AgentServing {
   /** The instance of the resources server whose tools are called. Default: `main`. */

@@ -8,7 +8,7 @@ import type { Bench, Benches } from "./bench.ts";
 import type { Resources } from "./define-resources.ts";
 import type { SessionName } from "./external-hooks.ts";
 import type { GrantBook } from "./grants.ts";
-import { sessionOver } from "./live-sessions.ts";
+import { sessionOver } from "../live-sessions.ts";
 import { nameOf, type ResourcesSession } from "./resources-session.ts";
 
 export type ResourcesParticipant = Participant<ResourcesSession, ResourcesEvent>;

@@ -4,7 +4,7 @@ import { eachBounded } from "./bounded.ts";
 import type { Desk } from "./desk.ts";
 import { namedSession } from "./desk.ts";
 import type { Externals } from "./externals.ts";
-import { sessionOver } from "./live-sessions.ts";
+import { sessionOver } from "../live-sessions.ts";
 
 /** Sessions that are freed at once. */
 const lanes = 16;

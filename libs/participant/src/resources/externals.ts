@@ -15,7 +15,7 @@ import { type Called, freed, hooked } from "./author-hook.ts";
 import { eachBounded } from "./bounded.ts";
 import { type Desk, namedSession } from "./desk.ts";
 import type { ExternalState, SessionName } from "./external-hooks.ts";
-import { pendingSessions } from "./live-sessions.ts";
+import { pendingSessions } from "../live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
 
 type Hooks = RoleHooks<ResourcesSession, ResourcesEvent>;

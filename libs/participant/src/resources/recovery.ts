@@ -7,7 +7,7 @@
 import type { Blocker } from "@holdpoint/schemas";
 import { keyOf } from "@holdpoint/session";
 import { type Desk, markLost, whyLost } from "./desk.ts";
-import { liveSessions } from "./live-sessions.ts";
+import { liveSessions } from "../live-sessions.ts";
 
 export class Recovery {
   readonly #desk: Desk;

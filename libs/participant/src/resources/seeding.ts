@@ -8,7 +8,7 @@ import type { Content, Episode, Json, SeedReply, SeedRequest } from "@holdpoint/
 import type { Session } from "@holdpoint/session";
 import { freed, hooked } from "./author-hook.ts";
 import { atBench, type Desk } from "./desk.ts";
-import { canonicalJson, refuseBeside } from "./live-sessions.ts";
+import { canonicalJson, refuseBeside } from "../live-sessions.ts";
 import type { ResourcesSession } from "./resources-session.ts";
 
 interface Named {

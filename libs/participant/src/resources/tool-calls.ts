@@ -18,7 +18,7 @@ import { problemOf } from "../rpc-server.ts";
 import { aboutOf, hooked } from "./author-hook.ts";
 import type { CheckedOutcome, CheckedTool, PreparedTool } from "./define-resources.ts";
 import { atBench, type Desk, type Given, markLost, namedSession, sessionIn, soundSessionIn } from "./desk.ts";
-import { canonicalJson } from "./live-sessions.ts";
+import { canonicalJson } from "../live-sessions.ts";
 import { type CallName, type FinishedCall, finishedCall, nameOf, refusal, type ToolCall } from "./resources-session.ts";
 
 /** Why a prepare waits for a tool call, however it came. */

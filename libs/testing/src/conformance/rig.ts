@@ -81,18 +81,30 @@ export class ConformanceRig {
     this.subject = logSubject(options.run, { role: options.target.role, instance: "main", worker: "0" });
   }
 
-  /** Joins the run as every role but the target's, and starts the target. */
+  /** Joins the run as every role but the target's, and starts the target. Nothing of it is left running where that fails. */
   static async open(options: RigOptions): Promise<ConformanceRig> {
     const rig = new ConformanceRig(options);
-    const { run, connectAs, target, modelUrl } = options;
+    try {
+      await rig.#enter();
+      return rig;
+    } catch (error) {
+      await rig.stop();
+      throw error;
+    }
+  }
+
+  async #enter(): Promise<void> {
+    const { run, connectAs, target, modelUrl } = this.options;
     for (const role of roles.filter((other) => other !== target.role)) {
       const named = { role, instance: "main", worker: "0", mode: "exported" as const };
       const endpoint = role === "model" && modelUrl !== undefined ? { endpoint: modelUrl } : {};
-      rig.#standIns.set(role, await joinRun(await connectAs(role), run, { ...named, ...endpoint }, () => rig.heard()));
+      this.#standIns.set(
+        role,
+        await joinRun(await connectAs(role), run, { ...named, ...endpoint }, () => this.heard()),
+      );
     }
-    rig.#asker = await connectAs(target.role === "environment" ? "agent" : "environment");
-    await rig.start();
-    return rig;
+    this.#asker = await connectAs(target.role === "environment" ? "agent" : "environment");
+    await this.start();
   }
 
   standIn(role: Role): SimulatedProcess | undefined {

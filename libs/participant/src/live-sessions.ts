@@ -1,9 +1,9 @@
-/** Which sessions of a resources server count, and how seeds are told apart. */
+/** Which sessions of a server count, and how seeds are told apart. */
 import { isRefused } from "@holdpoint/checkpoint";
 import { HoldpointError } from "@holdpoint/errors";
 import type { Episode } from "@holdpoint/schemas";
 import type { Session, SessionEvent } from "@holdpoint/session";
-import type { Participant } from "../participant.ts";
+import type { Participant } from "./participant.ts";
 
 /** The live sessions of attempts that are not refused. */
 export function liveSessions<State, Own extends SessionEvent>({

@@ -1,1 +1,0 @@
-export { untilAborted } from "../until-aborted.ts";
