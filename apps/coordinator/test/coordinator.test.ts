@@ -37,10 +37,14 @@ describe("a coordinator on a real broker", () => {
   });
 
   test("obeys what was published and forgotten, in order", async () => {
+    const silent = live.participants.map((participant) => participant.behaviour);
+    for (const behaviour of silent) behaviour.prepare = () => undefined; // the prepare is not over before the commit is decided
     const prepare = await live.command("prepare", { checkpointId: "c2", ...deadline });
     const commit = await live.command("commit", { checkpointId: "c2", ...deadline });
-    expect(await live.outcome(prepare)).toMatchObject({ ok: true });
     expect(await live.outcome(commit)).toMatchObject({ ok: false, problem: { code: "invalid_phase" } });
+    for (const behaviour of silent) delete behaviour.prepare;
+    expect(await live.request("status", {})).toMatchObject({ ok: true }); // a word on control, at which they look again
+    expect(await live.outcome(prepare)).toMatchObject({ ok: true });
     const again = await live.request("commit", { checkpointId: "c2", ...deadline });
     expect(again).toMatchObject({ ok: true, result: { phase: "committed" } });
     expect(await live.request("resume", { checkpointId: "c2", ...deadline })).toMatchObject({ ok: true });
